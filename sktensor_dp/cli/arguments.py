@@ -99,8 +99,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics forecast-topics", "--topics K", TOPICS, 10, "how many"),
     ("topics forecast-topics", "--words N", integer(2, 10**5), 2000, "most words to use"),
     ("topics forecast-topics", "--words-per-text N", integer(1, 10**6), None,
-     "words of a text, with --person of all of a person's texts, about, beside stop words: a guess "
-     "for the forecast; 100 if not given"),
+     "words of a text, or with --person words of a person, in all their texts, about, beside stop "
+     "words: a guess for the forecast; 100 if not given"),
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
     ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False,
@@ -114,7 +114,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
     ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
     ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
-    ("ratings recommend", "--item COLUMN", str, REQUIRED, "column of what was rated"),
+    ("ratings recommend", "--item COLUMN", str, REQUIRED, "column of what was rated; several "
+     "ratings by a person are averaged"),
     ("ratings recommend", "--rating COLUMN", str, REQUIRED, "column of the rating"),
     ("recommend", "--output FOLDER", Path, None, "where to write; PRIVATE-recommendations if not "
      "given"),
@@ -128,7 +129,10 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("ratings", "--items-are-public", bool, False, "no secret which items were rated"),
     ("ratings forecast-ratings", "--rank K", integer(0, 100), 3,
      "directions in which people differ"),
-    ("ratings forecast-ratings", "--each N", integer(1, 10**6), 20, "ratings of a person, about"),
+    ("ratings forecast-ratings", "--each N", integer(1, 10**6), 20,
+     "items that a person rates, about"),
+    ("ratings forecast-ratings", "--deviation X", POSITIVE, None, "typical distance of "
+     "ratings from their average; else a quarter of bounds"),
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
     ("groups", "--range COLUMN LOW HIGH", str, ANY, "column to use, its public range; for each"),
     ("groups", "--log-range COLUMN LOW HIGH", str, ANY, "column of positive numbers whose logs "

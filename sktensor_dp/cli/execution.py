@@ -54,18 +54,21 @@ def _show_forecast(options: Namespace) -> int:
     run.build()
     if options.persons is not None:
         print("\n".join(run.forecast_lines()))
+    then = ""
     if options.find == "epsilon":
         found = least_epsilon(lambda epsilon: run.changed(epsilon=epsilon).is_enough())
+        then = run.changed(epsilon=found).on_enough() if found else ""
         where, no_number = f"for {run.units}.", f"No epsilon up to {LARGEST_ADVISED:g}"
     elif options.find:
         found = least_number(lambda n: run.changed(n).is_enough())
+        then = run.changed(found).on_enough() if found else ""
         if options.persons is None and found:
             print("\n".join(run.changed(found).forecast_lines()))
         where, no_number = f"at --epsilon {options.epsilon:g}.", "No number of persons"
     else:
         return 0
     enough = f"Enough from --{options.find} {found} on, {where}"
-    print(enough if found else f"{no_number} would be enough {where}")
+    print(f"{enough}{then}" if found else f"{no_number} would be enough {where}")
     return 0
 
 

@@ -201,7 +201,7 @@ class Groups(Run):
             )
         if why_none:
             lines.append(f"There will be no intervals around averages: {why_none}.")
-        if len(self._columns) > len(self._numeric):
+        if self._may_follow():
             lines.append("Groups may follow --category alone: first fit without it.")
         return lines
 
@@ -226,10 +226,13 @@ class Groups(Run):
         )
 
     def verdict(self) -> str:
-        """Verdict on groups; those of categories are never sure."""
+        """Verdict on groups; several by categories are never sure."""
         verdict = super().verdict()
-        has_categories = len(self._columns) > len(self._numeric)
-        return "may be enough" if has_categories and verdict == "enough" else verdict
+        return "may be enough" if self._may_follow() and verdict == "enough" else verdict
+
+    def _may_follow(self) -> bool:
+        """Return True if there are categories, and groups that may follow them alone."""
+        return self.options.groups > 1 and len(self._columns) > len(self._numeric)
 
     def doubts(self, most_epsilon: float) -> str:
         """Name columns and categories that part groups alone, or lie at the end of a range."""

@@ -107,8 +107,11 @@ class Ratings(Run):
         self.count(rated)
 
     def settings(self) -> Mapping[str, object]:
-        """Options of the run, and how ratings outside of the bounds count."""
+        """Options of the run, and how ratings count."""
         counts = {
+            "several ratings of one item by a person": (
+                "count as their average (in Python a third column, such as months, parts them)"
+            ),
             "a rating that is missing": "is left out",
             "a rating outside --bounds": "counts as the nearest end",
         }
@@ -126,8 +129,10 @@ class Ratings(Run):
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
         model, (low, high) = self.forecaster("ratings", **changes), self.options.bounds
-        # Whole numbers one apart are two values, such as no and yes, and vary by half the range.
-        deviation = 0.5 if low == math.floor(low) == high - 1 else None
+        deviation = self.options.deviation
+        if deviation is None and low == math.floor(low) == high - 1:
+            # Whole numbers one apart are two values, such as no and yes: half the range.
+            deviation = 0.5
         return model.forecast(n * each, (n, self.n_items), deviation=deviation)
 
     def on_hidden(self) -> list[str]:
@@ -185,10 +190,15 @@ class Ratings(Run):
         forecast = self.forecast()
         if self.options.error >= (own := _of_own_averages(forecast)):
             raise ValueError(
-                f"--error must be below {own:.3g}: each person's own average, for which nothing "
-                "is released, has no larger typical error"
+                f"--error must be below {own:.3g}: if ratings are typically {forecast.of_mean:.3g} "
+                "from their average (--deviation), each person's own average, for which nothing is "
+                "released, has no larger typical error"
             )
         return bool(forecast.of_model <= self.options.error)
+
+    def on_enough(self) -> str:
+        """Say what the forecast says beside the typical error, which alone makes it enough."""
+        return f" The typical error alone decides this. There: {OF_AVERAGES[self.verdict()]}."
 
     def forecast_lines(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""
@@ -216,18 +226,20 @@ class Ratings(Run):
         head = ("predicted by", "typical error")
         rows = [(model, f"{error:.3g}") for model, error in errors.items()]
 
-        def of_average(bias_errors: Sequence[float]) -> float:
-            return math.hypot(forecast.mean_error, bias_errors[1])
-
+        alone = math.hypot(forecast.alone.mean_error, forecast.alone.bias_errors[1])
+        if_found = math.hypot(forecast.mean_error_if_found, forecast.bias_errors_if_found[1])
+        expected = math.hypot(forecast.mean_error, forecast.bias_errors[1])
         notes = [
-            f"if ratings are typically {forecast.of_mean:.3g} away from their average",
+            f"if ratings are typically {forecast.of_mean:.3g} away from their average, and items "
+            f"differ by {forecast.bias_deviation:.3g} (--deviation): else errors are others",
             f"Expected standard error of the average of an item that is rated as often as others: "
-            f"{of_average(forecast.bias_errors):.2g}, of which {forecast.mean_error:.2g} is the "
-            f"same for all; items are assumed to differ by {forecast.bias_deviation:.2g}.",
+            f"{expected:.2g}, of which {forecast.mean_error:.2g} is the "
+            f"same for all.",
         ]
-        alone, if_found = map(of_average, (forecast.errors_alone, forecast.bias_errors_if_found))
         if forecast.finds_components and if_found > alone:
-            notes.append(f"With --rank 0, which finds no direction, it is {alone:.2g}.")
+            notes.append(
+                f"That is if a direction is found; if none is, or with --rank 0, about {alone:.2g}."
+            )
         if verdict != "enough":
             n = counted(math.ceil(forecast.entries_to_tell), self.unit)
             notes.append(
@@ -244,7 +256,7 @@ class Ratings(Run):
         if self.options.rank > 0 and not forecast.finds_components:
             sought = "Directions are sought all the same"
             if if_found > alone:
-                sought += AT_A_COST.format(of_average(forecast.bias_errors), if_found, alone)
+                sought += AT_A_COST.format(expected, if_found, alone)
             notes.append(f"{sought}." if self._seeks_directions() else NONE_SOUGHT)
             if ways := ", or ".join(self._for_directions()):
                 notes.append(f"One could be seen with {ways}.")

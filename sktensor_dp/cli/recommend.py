@@ -66,7 +66,10 @@ def _left_out(is_given: NDArray[np.bool_], n_without: int, n_unknown: int) -> It
     if n_without:
         yield f"None are for {counted(n_without, 'person')} without a rating."
     if n_unknown:
-        yield f"{counted(n_unknown, 'person')} rated no known item, and got the items for anybody."
+        yield (
+            f"{counted(n_unknown, 'person')} rated no known item, and got the items for anybody, "
+            "at the level of their ratings."
+        )
 
 
 def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Path) -> None:
@@ -122,6 +125,12 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
         print(
             f"warning: most ratings name no known item: does --item {options.item} hold names as "
             f"in {items_file}?",
+            file=sys.stderr,
+        )
+    if n_titles := sum(item not in listed for item in rated if item in {*titles.values()}):
+        print(
+            f"warning: {counted(n_titles, 'rating')} have a known title in --item {options.item}: "
+            f"name the column that has items as in {items_file}",
             file=sys.stderr,
         )
     print(" ".join(summary))

@@ -42,7 +42,7 @@ OF_ONE_CALL = {
 ASIDE = OF_ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
 # Options that may differ where a run goes on from another.
 GOING_ON = OF_ONE_CALL | {
-    "shares", "id", "words_per_text", "title", "by_rating", "by_values", "no_check",
+    "shares", "id", "words_per_text", "deviation", "title", "by_rating", "by_values", "no_check",
 }  # fmt: skip
 COLUMNS = {"text", "person", "item", "rating", "title", "by"}  # options that name columns
 # How missing values are written, where --missing does not say.
@@ -466,6 +466,10 @@ class Run:
         n = least_number(lambda n: self.changed(n).verdict() in verdicts)
         step = 10 ** max(len(str(n)) - 2, 0)
         return f"about {-(-n // step) * step:,}" if n else ""
+
+    def on_enough(self) -> str:
+        """Say what else holds of a forecast that is enough."""
+        return ""
 
     def forecast_lines(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""

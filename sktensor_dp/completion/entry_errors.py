@@ -33,6 +33,7 @@ class Errors(NamedTuple):
     # found in any case.
     bias_variances: Floats
     mean_error: float
+    mean_error_if_found: float  # where components are found in any case
     entries_to_tell: float = math.nan
 
 
@@ -82,6 +83,7 @@ def entry_errors(
     return Errors(
         of_biases=error, of_model=model, of_predict=model, of_fold_in=folded, finds=finds,
         bias_variances=np.tile(biases, (2, 1)), mean_error=math.sqrt(of_average),
+        mean_error_if_found=math.sqrt(of_average),
     )  # fmt: skip
 
 

@@ -47,6 +47,7 @@ def forecast_completion(
         of_fold_in=width * errors.of_fold_in,
         bias_errors=as_expected, bias_errors_if_found=if_found,
         mean_error=width * errors.mean_error,
+        mean_error_if_found=width * errors.mean_error_if_found,
         of_predict=width * errors.of_predict,
         entries_to_tell=errors.entries_to_tell,
     )  # fmt: skip
@@ -86,11 +87,11 @@ class CompletionForecast(InvertibleForecast):
         Expected standard error of the bias of a row with as many entries as others, for each
         mode, as ``bias_errors_`` of a fit has it; larger where numbers of entries differ. NaN for
         ``unit_mode``.
-    bias_errors_if_found : tuple of float
-        The same, if components are found in any case: larger where none are expected, as the
-        search then spends what biases get where its trial shows none.
     mean_error : float
         Expected standard error of the mean, as ``mean_error_`` of a fit has it.
+    bias_errors_if_found, mean_error_if_found : tuple of float, float
+        The same, if components are found in any case: larger where none are expected, as the
+        search then spends what mean and biases get where its trial shows none.
     of_predict : float
         Error of ``predict``: with a ``unit_mode`` that of the mean and biases for a unit of which
         nothing else is known, else `of_model`.
@@ -119,6 +120,7 @@ class CompletionForecast(InvertibleForecast):
     bias_errors: tuple[float, ...]
     bias_errors_if_found: tuple[float, ...]
     mean_error: float
+    mean_error_if_found: float
     of_predict: float
     entries_to_tell: float
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
@@ -328,15 +330,16 @@ class CompletionForecast(InvertibleForecast):
         return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
 
     @cached_property
-    def errors_alone(self) -> tuple[float, ...]:
-        """`bias_errors` of a fit that seeks no components, as by ``PrivateCPCompletion(0)``."""
+    def alone(self) -> "CompletionForecast":
+        """Forecast of a fit that seeks no components, as by ``PrivateCPCompletion(0)``."""
         asked = self._asked()
         if asked.parameters["unit_mode"] is None or not self.seeks_components:
-            return self.bias_errors
+            return self
         # A Tucker completion has a rank of 1 or more: ask a CP completion, its `_of_rank_0`.
         kind: Any = getattr(asked.kind, "_of_rank_0", asked.kind)
         known = {name: asked.parameters[name] for name in kind._get_param_names()}
-        return tuple(kind(**{**known, "rank": 0}).forecast(**asked.numbers).bias_errors)
+        found: CompletionForecast = kind(**{**known, "rank": 0}).forecast(**asked.numbers)
+        return found
 
     @property
     def assumption(self) -> str:
@@ -374,17 +377,23 @@ class CompletionForecast(InvertibleForecast):
         return "Mean and biases can be found."
 
     def _of_rows(self) -> str:
-        """Sentences on errors of biases, and on how much the search for components adds to them."""
+        """Sentences on errors of biases and mean, and on what the search for components adds."""
         is_tucker, taken, of_modes = hasattr(self._asked().kind, "_of_rank_0"), "", list[str]()
-        errors = zip(self.bias_errors, self.bias_errors_if_found, self.errors_alone, strict=True)
+        errors = zip(
+            (*self.bias_errors, self.mean_error),
+            (*self.bias_errors_if_found, self.mean_error_if_found),
+            (*self.alone.bias_errors, self.alone.mean_error),
+            strict=True,
+        )
         for mode, (error, found, alone) in enumerate(errors):
             if math.isnan(error):
                 continue
-            said = f"by {error:.3g} in mode {mode}"
+            is_mean = mode == len(self.bias_errors)
+            said = f"the mean by {error:.3g}" if is_mean else f"by {error:.3g} in mode {mode}"
             if found > error:
                 said += f", by {found:.3g} if some are found all the same"
             if found > alone:
-                taken = "The search for components takes budget from biases. "
+                taken = "The search for components takes budget from mean and biases. "
                 without = "PrivateCPCompletion(0)" if is_tucker else "rank=0"
                 said += f", and with {without} by {alone:.3g}"
             of_modes.append(said)
@@ -411,7 +420,7 @@ class CompletionForecast(InvertibleForecast):
             f"Noise: perturbation={self.perturbation!r}.",
         ]
         if of_units:
-            below.insert(0, f"{self._of_rows()} The mean errs by {self.mean_error:.3g}.")
+            below.insert(0, self._of_rows())
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         heads = ("prediction by", "expected RMSE")

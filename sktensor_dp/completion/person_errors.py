@@ -75,13 +75,16 @@ def person_errors(
     residual, of_biases = assumed.about_biases, math.fsum(biases)
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
-    mean_error = _mean_error(each, shape, plan, assumed, sweeps_of_level)
+    mean_error, mean_error_if_found = (
+        _mean_error(each, shape, plan, assumed, n_sweeps) for n_sweeps in (sweeps_of_level, 0)
+    )
     # The level of a unit is unknown to `predict`; it is assumed to vary as biases do.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
     of_modes = np.insert([biases, if_found], plan.unit_mode, math.nan, axis=1)
     return Errors(
         of_biases=error, of_model=model, of_fold_in=model, finds=explained is not None,
         bias_variances=of_modes, mean_error=mean_error, of_predict=of_predict,
+        mean_error_if_found=mean_error_if_found,
         entries_to_tell=rows[0].entries_to_tell(assumed.bias_deviation),
     )  # fmt: skip
 

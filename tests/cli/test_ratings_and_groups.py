@@ -109,6 +109,10 @@ def test_ratings_rank_items(command, ratings, tmp_path):
         model.fold_in(swapped, [4.0])
     command("recommend", folder, ratings, *STARS[: STARS.index("--bounds")])
     assert not [*folder.glob("PRIVATE*")]
+    n_titles = (text := ratings.read_text("utf-8")).count(",film 00,")
+    ratings.write_text(text.replace(",film 00,", ",The 0,"), "utf-8")
+    done = command("recommend", folder, ratings, *STARS[: STARS.index("--bounds")], "--output", "r")
+    assert f"warning: {n_titles} ratings have a known title in --item film: name" in done.err
     found = table(Path("PRIVATE-recommendations", "PRIVATE-recommendations.csv"))
     assert all(row["title"] == f"The {int(row['item'][5:])}" for row in found)
 
@@ -145,7 +149,10 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     own = "\n".join([head, *(",".join(row) for row in cells)])
     ratings.write_text(own, "utf-8")
     done = command("recommend", folder, ratings, *columns, "--number", 3)
-    said = "1 person rated no known item, and got the items for anybody.\nWritten: "
+    said = (
+        "1 person rated no known item, and got the items for anybody, at the level of their "
+        "ratings.\nWritten: "
+    )
     assert f"Known items in 19,980 of 20,000 ratings. {said}" in done.out
     assert done.err == ""
     again = command("recommend", folder, ratings, *columns, status=2).err
@@ -424,6 +431,9 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path):
     for row in found.values():
         shares = float(row["side=north"]), float(row["side=south"])
         assert sorted(shares) == pytest.approx([0, 1], abs=0.2)
+    one = command(*asked, "--groups", 1, "--forecast", "--output", "one").err  # follows nothing
+    assert "\nEnough: 3,000 persons for" in one
+    assert "may follow" not in one
     for category, told in (
         (("side", "north"), "names a column or a category twice"),
         (("ward", "a,b"), "no commas"), (("ward",), "name all of its public values"),
@@ -453,7 +463,7 @@ def test_categories_that_are_not_given_are_missing_or_one_of_their_own(command, 
     # Otherwise they are missing, and no check stops a run for that.
     asked = (*columns[:-1], "--groups", 1, *asked[11:-1], "--output", "o")
     done = command("groups", visits, *asked)
-    told = re.search(r"([\d.]+)% fail 'test given', as they may", done.err)
+    told = re.search(r"perhaps ([\d.]+)% fail 'test given', as up to 100% may", done.err)
     assert float(told[1]) == pytest.approx(80, abs=3)
     (row,) = table(tmp_path / "o" / "groups.csv")
     for name, share in zip(names, (0.75, 0.25), strict=False):
@@ -824,14 +834,19 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     assert float(errors[2]) > 1.3 * float(errors[1])
     # Both errors in the units of ratings; and what would be enough.
     assert re.search(
-        r"is rated as often as others: [\d.]+, of which [\d.]+ is .* to differ by 0\.4", shown
+        r"differ by 0\.4 \(--deviation\).*\n.* rated as often as others: [\d.]+, of which", shown
     )
     helps = "Averages of most items are expected to be told apart with about"
     assert (helps in shown) is (said != "enough")
     # No model is sold for what a person's own average does.
     own = float(re.search(r"own average, nothing released +(\S+)\n", shown)[1])
     sought = command("forecast", "ratings", *asked, "--find", "persons", "--error", own, status=2)
-    assert sought.err.startswith(f"error: --error must be below {own:g}: each person's own")
+    said = rf"error: --error must be below {own:g}: if .* 1 from .*\(--deviation\), each person's"
+    assert re.match(said, sought.err)
+    reached = ("--deviation", 1.5, "--find", "epsilon", "--error", 1.35)
+    wider = command("forecast", "ratings", *asked, *reached).out
+    decides = "The typical error alone decides this. There: "
+    assert (decides in wider) is (persons > 9)
 
 
 @pytest.mark.parametrize(("bounds", "error"), [((0, 1), 0.022), ((1, 2), 0.022), ((0, 2), 0.023)])
@@ -839,5 +854,5 @@ def test_two_values_vary_by_half_of_their_range(command, bounds, error):
     """Averages of 40 questions by 4,000 drawn persons of 20 answers erred by .02 of the range."""
     asked = ("--persons", 4000, "--items", 40, "--epsilon", 1, "--rank", 0, "--bounds", *bounds)
     shown = command("forecast", "ratings", *asked).out
-    assert "if ratings are typically 0.5 away from their average\n" in shown
+    assert "if ratings are typically 0.5 away from their average, and items differ" in shown
     assert f"rated as often as others: {error}, of which" in " ".join(shown.split())

@@ -342,9 +342,11 @@ def test_forecasts_show_what_they_assume():
     alone = sliced(2.0).set_params(rank=0)
     tucker = build(PrivateTuckerCompletion, unit_mode=0, epsilon=2.0)
     searched, least = (one.forecast(120_000, TASTES) for one in (tucker, alone))
-    assert searched.errors_alone == pytest.approx(least.bias_errors, nan_ok=True)
+    assert searched.alone.bias_errors == pytest.approx(least.bias_errors, nan_ok=True)
     assert f"and with PrivateCPCompletion(0) by {least.bias_errors[1]:.3g}" in str(searched)
-    assert f"as others errs by {least.bias_errors[1]:.3g} in mode 1" in str(least)
+    assert f"as others errs by {least.bias_errors[1]:.3g} in mode 1; the mean by" in str(least)
+    # The search has taken noise from the mean, too, where it finds components.
+    assert searched.alone.mean_error == least.mean_error < searched.mean_error_if_found
     none = sliced(2.0).set_params(rank=1).forecast(12_000, TASTES)  # is sought in vain
     assert not none.finds_components
     for part in ("the one component of rank 1 4% of", " if some are found all the same, and with "):
