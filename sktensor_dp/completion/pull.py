@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -41,13 +41,13 @@ class Pull(NamedTuple):
         weights = 1 / (1 + (LOGS_OF_GAINS / scale) ** 2)
         return cls(1 - np.exp(LOGS_OF_GAINS), weights / weights.sum())
 
-    def gain(self, by_clip: float) -> float:
-        """Effects that clipped residuals show, over those of means."""
-        return 1 / float(self.weights @ (1 / (1 - self.values * by_clip)))
+    def gain(self, by_clip: float | Floats) -> Any:
+        """Effects that clipped residuals show, over those of means; of each of several clips."""
+        return 1 / ((1 / (1 - np.multiply.outer(by_clip, self.values))) @ self.weights)
 
     def error(self, by_clip: float) -> float:
         """Deviation of effects divided by `gain`, over effects."""
-        gain = self.gain(by_clip)
+        gain = float(self.gain(by_clip))
         ratios = gain / (1 - self.values * by_clip)
         of_form = self.of_form(by_clip) / gain
         return math.sqrt(self.weights @ (ratios - 1) ** 2 + of_form**2)
@@ -57,13 +57,13 @@ class Pull(NamedTuple):
         density = math.exp(-(float(ndtri(min(by_clip, 1.0) / 2)) ** 2) / 2)
         return abs(float(self.weights @ self.values)) * (density - by_clip)
 
-    def beyond(self, clip: float, effects: float) -> float:
-        """Root mean square of what a clip takes from normal `effects` times the pull."""
+    def beyond(self, clip: float | Floats, effects: float) -> Any:
+        """Root mean square of what each clip takes from normal `effects` times the pull."""
         scales = np.abs(self.values) * effects + LEAST_SQUARE
-        z = clip / scales
+        z = np.divide.outer(clip, scales)
         density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
         squares = 2 * scales**2 * ((1 + z**2) * ndtr(-z) - z * density)
-        return math.sqrt(max(float(self.weights @ squares), 0.0))
+        return np.sqrt(np.maximum(squares @ self.weights, 0.0))
 
     def variance_left(self, variances: Floats) -> Floats:
         """Expected variances after one more measurement, of each of these `variances`."""
@@ -72,13 +72,15 @@ class Pull(NamedTuple):
         return np.asarray((squares * of_each / (squares + of_each)) @ self.weights)
 
 
-def pull_by_clip(clip: float, share_varied: float = 1.0, shorter: float = 1.0) -> float:
+def pull_by_clip(
+    clip: float | Floats, share_varied: float = 1.0, shorter: float | Floats = 1.0
+) -> Any:
     """Part of a median's pull that residuals have whose clip is in their deviations.
 
     All deviations are of this share of units, of whose sums a part, `shorter`, is left.
     """
     # What clips take from the response of normal residuals.
-    return 1 - shorter * (1 - 2 * float(ndtr(-clip * math.sqrt(share_varied))))
+    return 1 - shorter * (1 - 2 * ndtr(-clip * math.sqrt(share_varied)))
 
 
 class OfClips(NamedTuple):
@@ -90,7 +92,7 @@ class OfClips(NamedTuple):
 
     def without(self, pull: Pull) -> "OfClips":
         """Numbers of effects divided by the gains of this `pull`."""
-        gains = np.array([pull.gain(by_clip) for by_clip in self.by_clip.tolist()])
+        gains = pull.gain(self.by_clip)
         return OfClips(self.precisions * gains**2, self.by_clip / gains, self.shifts)
 
 
@@ -103,7 +105,7 @@ def expected_square_errors(
     the `pull` is in it.
     """
     of_forms = [
-        np.array([pull.of_form(by_clip) / pull.gain(by_clip) for by_clip in one.by_clip.tolist()])
+        np.array([*map(pull.of_form, one.by_clip.tolist())]) / pull.gain(one.by_clip)
         for one in (past, planned)
     ]
     past, planned = past.without(pull), planned.without(pull)

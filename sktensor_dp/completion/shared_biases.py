@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
@@ -244,17 +244,17 @@ def shift_by_clip(clip: float, widest: float) -> float:
     return max((1 + clip) * math.exp(-clip) - (1 + widest) * math.exp(-widest), 0.0)
 
 
-def longest_sum(clip: float) -> float:
+def longest_sum(clip: float | Floats) -> Any:
     """Largest norm of a unit's sums, in norms of its counts, for a `clip` of residuals."""
     # In units of the clip the sums of normal residuals have about their deviation as their norm.
     # Longer ones cost noise: norms are clipped at as many deviations as residuals, or at one.
-    return min(max(clip, 1.0) * math.sqrt(clipped_variance(clip)), 1.0)
+    return np.minimum(np.maximum(clip, 1.0) * np.sqrt(clipped_variance(clip)), 1.0)
 
 
-def shortened(clip: float, share_varied: float) -> float:
+def shortened(clip: float | Floats, share_varied: float) -> Any:
     """Part that `longest_sum` leaves of the sums of units that vary, a share of all."""
-    length = math.sqrt(clipped_variance(clip * math.sqrt(share_varied)))
-    return min(longest_sum(clip) / length, 1.0)
+    length = np.sqrt(clipped_variance(clip * math.sqrt(share_varied)))
+    return np.minimum(longest_sum(clip) / length, 1.0)
 
 
 def clip_of_least_error(
@@ -268,15 +268,13 @@ def clip_of_least_error(
     distance from mean to median, and of effects, which have the `pull`.
     """
     clips = np.geomspace(least, widest, N_CLIPS)
-    numbers = []
-    for clip in clips.tolist():
-        by_clip = pull_by_clip(clip, share_varied, shortened(clip, share_varied))
-        sensitivity = SharedRowSums.largest_distance(longest_sum(clip))
-        # Units that do not vary differ from effects by the pull, of which the clip takes a part.
-        beyond = pull.beyond(clip, effects) * (1 - share_varied) / pull.gain(by_clip)
-        shift = math.hypot(apart * shift_by_clip(clip, widest), beyond)
-        numbers.append(((clipped_response(clip) / sensitivity / noise) ** 2, by_clip, shift))
-    planned = OfClips(*np.transpose(numbers))
+    sensitivities = np.array([*map(SharedRowSums.largest_distance, longest_sum(clips).tolist())])
+    precisions = (clipped_response(clips) / sensitivities / noise) ** 2
+    by_clips = pull_by_clip(clips, share_varied, shortened(clips, share_varied))
+    # Units that do not vary differ from effects by the pull, of which clips take a part.
+    beyond = pull.beyond(clips, effects) * (1 - share_varied) / pull.gain(by_clips)
+    of_clips = np.array([shift_by_clip(clip, widest) for clip in clips.tolist()])
+    planned = OfClips(precisions, by_clips, np.hypot(apart * of_clips, beyond))
     return float(clips[np.argmin(expected_square_errors(past, planned, pull, effects, n_rows))])
 
 

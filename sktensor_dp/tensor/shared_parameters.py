@@ -134,9 +134,9 @@ def ratio_to_largest(deviation: float, half: float, mean: float = 0.0) -> float:
     return deviation**2 / max(half**2 - mean**2, deviation**2)
 
 
-def clipped_response(clip: float, deviation: float = 1.0) -> float:
+def clipped_response(clip: float | Floats, deviation: float = 1.0) -> Any:
     """Change in the mean of ``clip(x, -c, c) / c`` per unit of a shift of a normal residual x."""
-    return float(2 * ndtr(clip) - 1) / (clip * deviation)
+    return (2 * ndtr(clip) - 1) / (clip * deviation)
 
 
 def clipped_variance(clip: float | Floats) -> Any:
