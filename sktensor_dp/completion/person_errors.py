@@ -60,13 +60,12 @@ def person_errors(
     n_units = min(n_observed, shape[plan.unit_mode])
     shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
     each = n_observed / n_units
-    rows = _errors_of_rows(each, shape, plan, assumed)
+    # If the trial ends the search, the level and biases get the budget of sweeps left.
+    for_level, for_biases = plan.rest_of_search if plan.n_sweeps > 0 else (0, 0)
+    rows, more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases)
     if_found = biases = _bias_variances(rows, assumed)
     explained, sweeps_of_level = None, 0
     if plan.n_sweeps > 0:
-        # If the trial ends the search, the level and biases get the budget of sweeps left.
-        for_level, for_biases = plan.rest_of_search
-        more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases)
         more_biases = _bias_variances(more_rows, assumed)
         gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
@@ -145,12 +144,12 @@ class _RowErrors(NamedTuple):
 
 
 def _errors_of_rows(
-    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int = 0
-) -> list[_RowErrors]:
-    """Errors of biases of each shared mode, with their own budget and that of `sweeps` sweeps.
+    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int
+) -> tuple[list[_RowErrors], list[_RowErrors]]:
+    """Errors of biases of each shared mode, with their own budget, and with that of `sweeps` too.
     `each` is the number of entries of a unit.
     """
-    found = []
+    usual, more = list[_RowErrors](), list[_RowErrors]()
     n_cells = math.prod(shape) // shape[plan.unit_mode]
     for place, n_rows in enumerate(np.delete(shape, plan.unit_mode).tolist()):
         # Part of units whose entries, one and a Poisson number of others, are all in one row.
@@ -163,18 +162,17 @@ def _errors_of_rows(
             in_others = max(1 - (norm / each) ** 2, 0.5)
             norm = each / (in_one + (1 - in_one) * math.sqrt(in_others))
         weight = shape[plan.unit_mode] * each / n_rows / norm
-        noise, sampling, shift = _errors_of_rounds(
-            each, weight, n_rows, plan, assumed, sweeps, place
-        )  # fmt: skip
+        rounds = _errors_of_rounds(each, weight, n_rows, plan, assumed, sweeps, place)
         # A row's sum is a weighted mean of two blocks, each with noise: of units with entries in
         # several rows, which have the first of the `parts` of its weight, and in one.
         part_in_one = min(in_one * norm / each, 1.0)
         parts = np.array([1 - part_in_one, part_in_one])
-        blocks = weights_by_size(weight * parts, 1 / norm, noise, sampling)
-        noise *= float(blocks @ blocks / (blocks @ parts) ** 2)
-        sampling *= float(blocks**2 @ parts / (blocks @ parts) ** 2)
-        found.append(_RowErrors(noise, sampling, shift, weight, norm))
-    return found
+        for found, (noise, sampling, shift) in zip((usual, more), rounds, strict=True):
+            blocks = weights_by_size(weight * parts, 1 / norm, noise, sampling)
+            noise *= float(blocks @ blocks / (blocks @ parts) ** 2)
+            sampling *= float(blocks**2 @ parts / (blocks @ parts) ** 2)
+            found.append(_RowErrors(noise, sampling, shift, weight, norm))
+    return usual, more
 
 
 def _norm_in_rows(each: float, n_rows: int, n_cells: int) -> float:
@@ -195,10 +193,10 @@ class _RoundErrors(NamedTuple):
 def _errors_of_rounds(
     each: float, weight: float, n_rows: int, plan: PersonPlan, assumed: Assumed, sweeps: int,
     place: int,
-) -> _RoundErrors:  # fmt: skip
+) -> tuple[_RoundErrors, _RoundErrors]:  # fmt: skip
     """Errors of one of `n_rows` rows of the shared mode at `place` by all rounds, in one block.
 
-    `weight` is that of the row; `sweeps` sweeps of the search pay for one more round.
+    `weight` is that of the row; in the second, `sweeps` sweeps of the search pay for one more round.
     """
     # Clips are those of `SharedBiases.release` for values whose mean is in the middle of bounds.
     rounds, half = plan.n_rounds, 1 / 2
@@ -233,7 +231,7 @@ def _errors_of_rounds(
         shift = apart * shift_by_clip(clip, widest)
         found.append(_errors_of_round(sigma, clip * deviation, deviation, each, shift))
         by_clip.append(pull_by_clip(clip))
-    return _averaged(found, weight)
+    return _averaged(found[:rounds], weight), _averaged(found, weight)
 
 
 def _budgets_of_rounds(plan: PersonPlan, sweeps: int, place: int) -> list[float]:

@@ -814,24 +814,6 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     assert ("persons or more rated errs by less than items differ" in shown) is (said != "enough")
     exactly = command("forecast", "ratings", *asked, "--epsilon", "inf").out
     assert exactly.startswith(OF_AVERAGES[exact])
-    larger = ("--persons", 3000, "--items", 300, *asked[4:], "--epsilon")
-    sought_anyway = "Directions are sought all the same"  # others may have more ratings each
-    # Without noise a search takes nothing from averages.
-    free = f"{sought_anyway}.\n"
-    assert (
-        free in command("forecast", "ratings", "--persons", 50, *asked[2:], "--epsilon", "inf").out
-    )
-    for epsilon, sought in ((3, NONE_SOUGHT), (4, f"{sought_anyway}: ")):
-        assert sought in command("forecast", "ratings", *larger, epsilon).out
-    enough = command("forecast", "ratings", "--persons", 9000, *larger[2:], 20).out
-    assert "may be enough for one direction" in enough
-    assert "8% of how ratings vary: of weaker ones none may be found" in enough
-    # Strong directions are found where one of the assumed size is not, and averages pay for it.
-    errors = re.search(
-        r"by about (\S+) if none is found, by (\S+) if some are",
-        command("forecast", "ratings", *larger, 4).out,
-    )
-    assert float(errors[2]) > 1.3 * float(errors[1])
     # Both errors in the units of ratings; and what would be enough.
     assert re.search(
         r"differ by 0\.4 \(--deviation\).*\n.* rated as often as others: [\d.]+, of which", shown
@@ -856,3 +838,21 @@ def test_two_values_vary_by_half_of_their_range(command, bounds, error):
     shown = command("forecast", "ratings", *asked).out
     assert "if ratings are typically 0.5 away from their average, and items differ" in shown
     assert f"rated as often as others: {error}, of which" in " ".join(shown.split())
+
+
+def test_a_forecast_of_ratings_says_what_directions_cost(command):
+    asked = ("--bounds", 1, 5, "--epsilon")
+    larger = ("--persons", 3000, "--items", 300, *asked)
+    sought_anyway = "Directions are sought all the same"  # others may have more ratings each
+    few = ("--persons", 50, "--items", 100, *asked, "inf")
+    # Without noise a search takes nothing from averages.
+    assert f"{sought_anyway}.\n" in command("forecast", "ratings", *few).out
+    assert NONE_SOUGHT in command("forecast", "ratings", *larger, 3).out
+    shown = command("forecast", "ratings", *larger, 4).out
+    assert f"{sought_anyway}: " in shown
+    # Strong directions are found where one of the assumed size is not, and averages pay for it.
+    errors = re.search(r"by about (\S+) if none is found, by (\S+) if some are", shown)
+    assert float(errors[2]) > 1.3 * float(errors[1])
+    enough = command("forecast", "ratings", "--persons", 9000, *larger[2:], 20).out
+    assert "may be enough for one direction" in enough
+    assert "8% of how ratings vary: of weaker ones none may be found" in enough
