@@ -47,7 +47,6 @@ class Grid:
 
     scale: float  # of the noise, with the cost of rounding
     bits: int  # the step is ``2^-bits`` times the scale
-    diameter: float  # how far apart rounding moves neighbours at most
 
     @property
     def step(self) -> float:
@@ -160,8 +159,7 @@ class NoiseSource:
                 f"noise of scale {scale:.3g} per unit of sensitivity has no grid fine enough for "
                 f"{steps:.3g} steps; a larger epsilon has."
             )
-        scale *= ROUNDED_UP / (1 - excess)
-        return Grid(scale, bits, math.ldexp(scale * steps, -bits))
+        return Grid(scale * (ROUNDED_UP / (1 - excess)), bits)
 
     def add_noise(
         self, coordinates: Floats, grid: Grid, density: Density = GAUSSIAN_DENSITY

@@ -143,11 +143,11 @@ WAYS = {
 )
 def test_units_of_measurement_do_not_matter(kind, way):
     """Powers of two, by which all numbers scale exactly: a floor in units of values shows."""
-    X, y, _ = table((200, 6, 5))
+    X, y, _ = table((60, 6, 5))
     y = np.clip(y, -4, 4)
 
     def at_width(width):
-        options = {"bounds": (-4 * width, 4 * width), "shape": (200, 6, 5), "random_state": 0}
+        options = {"bounds": (-4 * width, 4 * width), "shape": (60, 6, 5), "random_state": 0}
         model = MODELS[kind](2, **{"epsilon": 8.0, **options, **WAYS[way]})
         with unsafe_seeded_noise(1):
             model.fit(X, width * y)

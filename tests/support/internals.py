@@ -124,12 +124,6 @@ def with_model(completion: Any, **changes: Any) -> Any:
 stream_of = attrgetter("_stream")  # state by which a stream goes on
 
 
-def with_stream(estimator: Any, stream: Any) -> Any:
-    """Change the state by which a stream goes on."""
-    estimator._stream = stream
-    return estimator
-
-
 def validated_rows(estimator: Any, X: Any) -> Any:
     """Rows as a fitted estimator reads them."""
     return estimator._validated_rows(X, reset=False)
