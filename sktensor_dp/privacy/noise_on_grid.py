@@ -159,7 +159,8 @@ class NoiseSource:
                 f"noise of scale {scale:.3g} per unit of sensitivity has no grid fine enough for "
                 f"{steps:.3g} steps; a larger epsilon has."
             )
-        return Grid(scale * (ROUNDED_UP / (1 - excess)), bits)
+        scale *= ROUNDED_UP / (1 - excess)
+        return Grid(scale, bits)
 
     def add_noise(
         self, coordinates: Floats, grid: Grid, density: Density = GAUSSIAN_DENSITY
