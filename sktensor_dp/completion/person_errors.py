@@ -196,7 +196,7 @@ def _errors_of_rounds(
 ) -> tuple[_RoundErrors, _RoundErrors]:  # fmt: skip
     """Errors of one of `n_rows` rows of the shared mode at `place` by all rounds, in one block.
 
-    `weight` is that of the row; in the second, `sweeps` sweeps of the search pay for one more round.
+    `weight` is that of the row. In the second, `sweeps` sweeps of the search pay for a round more.
     """
     # Clips are those of `SharedBiases.release` for values whose mean is in the middle of bounds.
     rounds, half = plan.n_rounds, 1 / 2
