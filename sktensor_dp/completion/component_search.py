@@ -10,10 +10,10 @@ from scipy.special import gammaincinv
 from scipy.stats import chi, chi2
 
 from sktensor_dp.completion import defaults
+from sktensor_dp.completion.effect_release import LEAST_WEIGHT
 from sktensor_dp.completion.model import unexplained_variance
 from sktensor_dp.completion.plan import PersonPlan, judged_sweeps, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
-    LEAST_WEIGHT,
     SharedBiases,
     cell_weights,
     residual_variance,

@@ -14,6 +14,12 @@ from sktensor_dp.completion.component_search import (
     untold_of_weight,
     variance_by_chance,
 )
+from sktensor_dp.completion.effect_release import (
+    LEAST_ERROR,
+    LEAST_RELATIVE_ERROR,
+    weights_by_size,
+    weights_of_least_error,
+)
 from sktensor_dp.completion.entry_errors import Errors
 from sktensor_dp.completion.plan import (
     Assumed,
@@ -24,15 +30,11 @@ from sktensor_dp.completion.plan import (
 )
 from sktensor_dp.completion.pull import OfClips, Pull, pull_by_clip
 from sktensor_dp.completion.shared_biases import (
-    LEAST_ERROR,
-    LEAST_RELATIVE_ERROR,
     by_own_level,
     clip_of_least_error,
     longest_sum,
     mean_to_median,
     shift_by_clip,
-    weights_by_size,
-    weights_of_least_error,
 )
 from sktensor_dp.estimator.forecast import sigma_of_mean
 from sktensor_dp.queries.person_entries import (

@@ -12,11 +12,11 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from sktensor_dp.completion.component_search import DirectionSearch, columns_worth
+from sktensor_dp.completion.effect_release import LEAST_WEIGHT
 from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
 from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
     LEAST_SEVERAL,
-    LEAST_WEIGHT,
     PersonValues,
     SharedBiases,
     add_errors_of_deviation,

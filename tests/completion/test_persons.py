@@ -20,12 +20,12 @@ from sktensor_dp import (
 )
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.component_search import DirectionSearch, forgetting_factor
+from sktensor_dp.completion.effect_release import EffectRelease
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.person_recipe import Levels
 from sktensor_dp.completion.plan import plan_persons
 from sktensor_dp.completion.pull import OfClips, Pull, expected_square_errors, pull_by_clip
 from sktensor_dp.completion.shared_biases import (
-    EffectRelease,
     PersonValues,
     SharedBiases,
     clip_of_least_error,

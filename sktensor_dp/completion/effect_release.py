@@ -1,0 +1,199 @@
+"""Released sums of one round of biases, and the average of rounds that errs least."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from sktensor_dp.tensor import defaults as kernel_defaults
+from sktensor_dp.tensor.arrays import Floats
+
+# Least sum of weights, to avoid a division by 0.
+LEAST_WEIGHT = 1e-130
+# Least and largest mean square error of a release: far beyond squares of bounds, and from overflow.
+LEAST_ERROR, LARGEST_ERROR = 1e-130, 1e130
+# Least error variance of a release, relative to its mean square: far above rounding errors.
+LEAST_RELATIVE_ERROR = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class EffectRelease:
+    """Released sums over units for each row of a shared mode, as `SharedRowSums` defines them."""
+
+    sums: Floats  # (n_rows,): of clipped residuals, in clips; (2, n_rows) before blocks are joined
+    counts: Floats  # of the same shape: of entries
+    sigma: float  # deviation of the noise of each number
+    response: float | Floats  # change of a mean clipped residual by an effect of 1; by row
+    about: Floats  # (n_rows,): effects that residuals are about
+    spread: float | Floats  # deviation of a clipped residual; by row
+    shift: float | Floats = 0.0  # expected error of effects, if residuals are not normal; by row
+    by_step: float | Floats = 0.0  # variance of effects by their extrapolation; by row
+    by_clip: float = 0.0  # as `pull_by_clip`
+    pulled: float | Floats = 0.0  # deviation of effects by their uncertain pull; by row
+
+    def joined(self, weights: Floats) -> "EffectRelease":
+        """Release with the sum of both blocks by `weights` (2,), the larger of which is 1."""
+        sigma = self.sigma * float(np.linalg.norm(weights))
+        return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
+
+    def estimates(self, counts: Floats) -> Floats:
+        """Effects (n_rows,) by the sums, for these `counts`."""
+        return self.about + self.sums / self.response / counts
+
+    def noise(self, counts: Floats) -> Floats:
+        """Deviations (n_rows,) of the noise on `estimates`."""
+        return np.asarray(self.sigma / self.response / counts)
+
+    @classmethod
+    def combined(cls, releases: Sequence["EffectRelease"], missed: Floats) -> "EffectRelease":
+        """One release in place of n: counts averaged by precision, sums to least error of effects.
+
+        `missed` is as for `errors_of_releases`.
+        """
+        sums = np.stack([one.sums for one in releases])
+        sigmas = np.array([one.sigma for one in releases])
+        responses = np.stack([one.response for one in releases])
+        # Without noise all counts weigh the same.
+        precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
+        count_weights = precisions / precisions.sum()
+        counts = count_weights @ np.stack([one.counts for one in releases])
+        sigma = float(np.sqrt(count_weights**2 @ sigmas**2))
+        # Releases are compared over rows by weights: the least precision that any gives effects.
+        row_weights = np.min(precisions[:, None] * responses**2, axis=0)
+        row_weights /= row_weights.sum()
+        # Divided by their responses, sums of all releases estimate the same row totals of effects,
+        # with noise of variance (sigma / response)^2. Releases are compared by differences of rows:
+        # subtract a constant from the effects of each.
+        about = np.stack([one.about for one in releases])
+        totals = about * counts + sums / responses
+        constants = _constants(totals, counts, row_weights)
+        about -= constants - constants[-1]
+        compared = _Compared(
+            about - _constants(about * counts, counts, row_weights),
+            totals - constants * counts, (sigmas[:, None] / responses) ** 2,
+        )  # fmt: skip
+        errors = errors_of_releases(releases, compared, counts, row_weights, missed)
+        parts = weights_of_least_error(errors).T
+        # An uncertain pull multiplies all rows alike: it is no reason to shrink them to their mean.
+        pulled = sum(part * one.pulled for part, one in zip(parts, releases, strict=True))
+        response = responses[-1]
+        if sigma > 0:
+            # With this response sums err as much as counts do by noise: `sigma` is for both.
+            variances = np.einsum("ij,jik,kj->j", parts, errors, parts) - (pulled * counts) ** 2
+            response = sigma / np.sqrt(variances)
+        sum_parts = response * parts / responses
+        return cls(
+            sums=np.sum(sum_parts * sums, axis=0),
+            counts=counts, sigma=sigma, response=response,
+            about=np.sum(parts * about, axis=0), pulled=pulled,
+            # Deviations add up, not variances: all releases are of the same values.
+            spread=sum(part * one.spread for part, one in zip(sum_parts, releases, strict=True)),
+        )  # fmt: skip
+
+
+class _Compared(NamedTuple):
+    """Arrays (n, n_rows) by which n releases are compared, without a constant in effects."""
+
+    about: Floats  # effects that releases are about
+    sums: Floats  # row totals of effects by releases
+    noise: Floats  # variances of these by noise
+
+
+def errors_of_releases(
+    releases: Sequence[EffectRelease], compared: _Compared, counts: Floats, row_weights: Floats,
+    missed: Floats,
+) -> Floats:  # fmt: skip
+    """Mean products (n_rows, n, n) of the errors that n releases have in each row's sum of effects.
+
+    Errors are noise, the expected `shift`, and what is beyond both in distances from the last
+    release. Where rows of two modes meet unevenly, a release also contains a part of the errors
+    that effects of other modes had then: `missed` (n, n) are mean products of these. `counts` are
+    averaged, `row_weights` are of sum 1.
+    """
+    about, sums, noise = compared
+    mean_noise = noise @ row_weights
+    by_noise = np.add.outer(mean_noise, mean_noise)
+    distances = _square_distances((row_weights * sums) @ sums.T)
+    # Subtract what noise adds on average and one deviation of that, which is large for few rows.
+    distances -= by_noise * (1 + math.sqrt(2 * row_weights @ row_weights))
+    distances = np.minimum(distances, LARGEST_ERROR)
+    own_moves = _square_distances((row_weights * counts**2 * about) @ about.T)
+    by_moves = np.stack([_square_distances(missed), own_moves])
+    # At most all of `missed`, as where each row of this mode meets one row of another mode alone.
+    part = min(_part_by_first(distances, by_noise, by_moves), float(row_weights @ counts**2))
+    shift = np.stack([one.shift * counts for one in releases])
+    pulled = np.stack([one.pulled * counts for one in releases])
+    errors = part * missed + sum(np.einsum("ij,kj->jik", one, one) for one in (shift, pulled))
+    # The rest of its distance from the last release is each release's own error, beside noise.
+    rest = (distances - _square_distances(np.tensordot(row_weights, errors, 1)))[-1].clip(0)
+    rest[-1] = 0.0
+    largest = max(float(row_weights @ (sums**2).max(axis=0)), part * float(missed.max()))
+    least = LEAST_RELATIVE_ERROR * largest + LEAST_ERROR
+    diagonal = np.diagonal(errors, axis1=1, axis2=2)
+    own_errors = np.maximum(noise.T + rest, np.maximum(least, LEAST_RELATIVE_ERROR * diagonal))
+    errors[:, *np.diag_indices(len(releases))] += own_errors
+    return errors
+
+
+def weights_of_least_error(errors: Floats) -> Floats:
+    """Weights (..., n), of sum 1, with which a mean of n errs least; `errors` are mean products."""
+    weights = np.linalg.solve(errors, np.ones((*errors.shape[:-1], 1)))[..., 0]
+    # Negative weights would extrapolate by expected shifts, which are too uncertain for that.
+    weights = np.maximum(weights, 0.0)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def _part_by_first(distances: Floats, by_noise: Floats, by_moves: Floats) -> float:
+    """Least-squares p of ``distances = p by_moves[0] + q by_moves[1]`` with p, q >= 0.
+
+    All are squares (n, n) for pairs of releases, and are weighted by their noise.
+    """
+    pairs = np.tril_indices(len(distances), -1)
+    weights = 1 / (by_noise[pairs] + LEAST_ERROR)
+    weights /= weights.max(initial=LEAST_ERROR)
+    parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * distances[pairs])
+    return float(parts[0])
+
+
+def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floats:
+    """Weights (2,) of the blocks of units with entries in several rows of a mode, and in one.
+
+    Residuals of the former are about a unit's own level. Those of the latter contain the level,
+    which may be why their entries are in that row: they hardly count where the others tell effects.
+    `weight_each` is the mean weight of an entry.
+    """
+    variance = np.mean([one.sigma**2 for one in releases]) / len(releases)
+    counts = np.mean([one.counts for one in releases], axis=0)
+    # Mean weight of a row in each block, less a deviation of its noise.
+    sizes = np.maximum(counts.mean(axis=1) - math.sqrt(variance / counts.shape[1]), 0.0)
+    return weights_by_size(sizes, weight_each, float(variance), releases[-1].spread ** 2)
+
+
+def weights_by_size(
+    sizes: Floats, weight_each: float, noise: float, sampling: float | Floats
+) -> Floats:
+    """Weights, the larger 1, of the two blocks of `block_weights`, by their precision.
+
+    `sizes` are a row's weights in the blocks, `noise` the variance of a sum, and `sampling` that of
+    an entry.
+    """
+    # Entries of a unit with one row contain its whole level, whose variance is relative to theirs.
+    of_levels = np.array([0.0, kernel_defaults.LEVEL_VARIANCE]) * sizes
+    errors = noise + (weight_each + of_levels) * sampling * sizes
+    precisions = sizes / (errors + LEAST_WEIGHT)
+    return precisions / precisions.max() if sizes.any() else np.array([1.0, 0.0])
+
+
+def _constants(sums: Floats, counts: Floats, row_weights: Floats) -> Floats:
+    """Least-squares fit (n, 1) of one effect for all rows to row totals `sums` (n, n_rows)."""
+    square = max(float(row_weights @ counts**2), LEAST_WEIGHT)
+    return np.asarray((sums @ (row_weights * counts) / square)[:, None])
+
+
+def _square_distances(products: Floats) -> Floats:
+    """Squared distances (n, n) of vectors from their products with each other."""
+    squares = products.diagonal()
+    return np.add.outer(squares, squares) - 2 * products
