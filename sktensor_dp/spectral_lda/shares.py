@@ -57,6 +57,10 @@ MAY_BE_NOTHING = (
     "noise hides the topic, which may be a mixture of others: half of its texts count for these, "
     "and intervals reach from none of them to all"
 )
+OF_TOPICS = (
+    "Errors of the topics themselves are in no interval, also of topics that are seen: shares, and "
+    "how they change, may be off by more."
+)
 OF_KEPT_WORDS = (
     "Shares are of what the words show that the private vocabulary kept: topics of rare or of many "
     "different words come out too small, and others too large, by more than intervals say. Public "
@@ -468,7 +472,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         head = ("group", "texts, scaled down" if scaling else "texts", *topics)
         notes = [
             "Within (90%), for noise and chance, under these topics: groups that write more than "
-            "others of a topic that was not found differ in these, too."
+            "others of a topic that was not found differ in these, too.",
+            OF_TOPICS,
         ]
         if scaling and self.texts_per_person == "auto":
             scaling += (
@@ -493,7 +498,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         blurred = np.flatnonzero([one == "half hidden" for one in self.visibility_]) + 1
         of_topics = f"Of topic {', '.join(map(str, blurred))} {BLURRED}." if len(blurred) else ""
         said = f"Shares of topics can be seen of {seen} of {groups}.", of_topics, self.on_scaling()
-        return " ".join(filter(None, [*said, OF_KEPT_WORDS * self.private_words_]))
+        return " ".join(filter(None, [*said, OF_TOPICS, OF_KEPT_WORDS * self.private_words_]))
 
     def on_scaling(self) -> str:
         """Say what intervals leave out: who is scaled down; "" where each text is protected."""
