@@ -1,4 +1,4 @@
-"""Clipping of whitened rows: limits, expectations for a normal law, and scales."""
+"""Clips of whitened rows: limits, their effect on normal rows, and scales of statistics."""
 
 import math
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from scipy.stats import beta, chi2
 from sktensor_dp.mixtures import defaults
 from sktensor_dp.tensor.arrays import Floats
 
-# Number of rows that are drawn to see what clips take, and of quantiles of their columns.
+# Numbers of rows of `bounded_rows`, and of quantiles of their columns.
 N_ROWS, N_QUANTILES = 2000, 200
 
 
 class Scales(NamedTuple):
-    """Squared scales of the parts of a row's statistic, each in units of its largest value."""
+    """Squared scales of the parts of a row's statistic, each divided by its largest value."""
 
     weight: float  # of the responsibility
     shift: float  # of the whitened row
@@ -28,16 +28,15 @@ class Scales(NamedTuple):
 
 @dataclass(frozen=True)
 class Clipping:
-    """Clip of whitened rows y at a length, with its effect on standard normal rows."""
+    """Clips of whitened rows y at lengths, with their effect on standard normal rows."""
 
     width: int  # number of coordinates
-    quantile: float  # of the length of standard normal rows
-    limit: float  # of squares
-    far: float  # limit of shifts, no less
+    quantile: float  # of the length of standard normal rows, which is `limit`
+    limit: float  # length at which rows are clipped for sizes and shapes
+    far: float  # the same for shifts; `limit` or more
     mean: float  # of |y|^2 / width, clipped
-    # Derivatives, at the model itself, of clipped means with respect to shift, size and traceless
-    # shape. EM steps are divided by them, so that the model is a fixed point on its own
-    # data.
+    # Derivatives of clipped means of rows in their shift, size and traceless shape. EM steps divide
+    # by them, as clipped rows move less than the model does.
     shift_response: float
     size_response: float
     shape_response: float
@@ -48,36 +47,37 @@ class Clipping:
         return self.mean * self.width / self.limit**2
 
     def scales(self, n_shape: int, *, alone: bool = False) -> Scales:
-        """Squared scales of parts, adding up to 1, with which noise loses least log-likelihood.
+        """Squared scales of parts with which noise loses least log-likelihood.
 
-        The shape of one Gaussian `alone` has no larger scale than its mean.
+        Those of weight, shift and shape add up to 1; size is free. The shape of one Gaussian,
+        `alone`, has no larger scale than its shift.
         """
-        # A part of squared scale a gets noise of variance 1 / a and loses c / a, which is least in
-        # all for a in proportion to sqrt(c). c is half of coordinates times information times
-        # squared limit: the `n_shape` orthonormal coordinates of a shape tell 1 / 2 each.
+        # A part of squared scale a gets noise of variance 1 / a and loses c / a: the sum is least
+        # for a in proportion to sqrt(c). c is half the number of coordinates times their
+        # information times the squared limit; the `n_shape` coordinates of a shape tell 1 / 2 each.
         d, square = self.width, self.limit**2
         weight, shift = math.sqrt(0.5), math.sqrt(0.5 * d) * self.far
         shape = math.sqrt(n_shape / 4) * square
-        if alone:  # the product of both losses is least
+        if alone:
             shape = min(shape, shift)
         whole = weight + shift + shape
-        size = 0.5 * (shift + shape)  # the most that does not count in the sensitivity
+        size = 0.5 * (shift + shape)  # the most that does not raise the sensitivity
         return Scales(weight / whole, shift / whole, size / whole, shape / whole)
 
 
 @cache
 def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
-    """Clip of standard normal rows y at a `quantile` of |y|; of shifts at `far`, if it is more."""
+    """Clip at a `quantile` of the length of standard normal rows y; of shifts at `far` or that."""
     d, square = width, float(chi2.ppf(quantile, width))
     limit = math.sqrt(square)
     far = max(far, limit)
 
-    # E |y|^p over rows shorter than a limit is E |y|^p times this for d + p degrees of freedom.
+    # E |y|^p over rows shorter than a limit is E |y|^p over all times this for d + p.
     def below(degrees: int, limit: float = limit) -> float:
         return float(chi2.cdf(limit**2, degrees))
 
-    # Kept mean square of a column, E min(|y|^2, limit^2) / d, whose derivative in the size of y is
-    # E |y|^2 / d of shorter rows.
+    # Clipped mean square of a column, E min(|y|^2, limit^2) / d; its derivative in the size of y is
+    # E |y|^2 / d over shorter rows.
     mean = (d * below(d + 2) + square * (1 - below(d))) / d
     size = below(d + 2)
     # By Stein's lemma the derivative in a shift is E |y|^2 min(1, far / |y|) / d ...
@@ -94,10 +94,10 @@ def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
 
 @cache
 def limits_of_fewer(clip: Clipping) -> tuple[float, ...]:
-    """Limits for 1, ..., width - 1 coordinates at which shifts show as much as within `clip`.
+    """Limits for rows of 1, ..., width - 1 coordinates with the `shift_response` of `clip`.
 
-    So shifts of rows that lack cells cancel those of rows that have them where these differ, as by
-    dropout.
+    With these, shifts of rows that lack cells cancel those of complete rows if the two differ, as
+    by dropout.
     """
 
     def beyond(quantile: float, width: int) -> float:
@@ -110,28 +110,29 @@ def limits_of_fewer(clip: Clipping) -> tuple[float, ...]:
 def clip_for(width: int, least: float, noise: float, by_sampling: float) -> Clipping:
     """Widest clip that noise allows, at a quantile of `least` or more.
 
-    A mean loses as much of an exponential tail as noise adds to it: beyond t deviations this has
-    exp(-(1 + t)) of the mean, and noise is `noise` for each deviation of the limit, 1 + t. The
-    other coordinates have a mean square of 1 each. Noise of squares is at most
-    `NOISE_OF_SQUARES` of the sampling error of a variance, `by_sampling`.
+    `noise` is that of a mean with a limit of 1. A mean is clipped where it loses as much of an
+    exponential tail as noise adds, squares where their noise is `NOISE_OF_SQUARES` of the sampling
+    error of a variance, `by_sampling`.
     """
-    most = 1 - 1e-6  # next to no normal rows are clipped
+    most = 1 - 1e-6  # of normal rows, to be left as they are
     if noise == 0:
         return clipping_at(width, most)
-    # Both are equal where (1 + t) exp(1 + t) = 1 / noise, which the Lambert function solves.
+    # Beyond t deviations an exponential tail has exp(-(1 + t)) of the mean, and a limit of 1 + t
+    # brings the noise (1 + t) noise. Both are equal for (1 + t) exp(1 + t) = 1 / noise, which the
+    # Lambert function solves. The other coordinates have a mean square of 1 each.
     far = math.hypot(max(float(lambertw(1 / noise).real) - 1, 0.0), math.sqrt(width - 1))
     square = min(far**2, defaults.NOISE_OF_SQUARES * by_sampling / noise)
     return clipping_at(width, min(max(least, float(chi2.cdf(square, width))), most), far)
 
 
 def bounded_rows(means: Floats, covariance: Floats) -> Floats:
-    """Rows (N_ROWS, d) of columns in [-1, 1], of Beta laws with these means and variances.
+    """Draw rows (N_ROWS, d) with columns in [-1, 1], of Beta laws with these means and variances.
 
-    They are from a normal law with the correlations; of columns of two values with those that give
-    these (Sheppard, 1899).
+    Correlations are those of a normal law that is mapped to these, corrected for columns of two
+    values (Sheppard, 1899).
     """
     means, variances = np.clip(means, -0.999, 0.999), np.diagonal(covariance)
-    # Of the largest variance that there is for a mean (Bhatia and Davis, 2000).
+    # Variances over the largest for their means (Bhatia and Davis, 2000).
     parts = np.clip(variances / (1 - np.square(means)), 1e-3, 0.999)
     correlations = covariance / np.sqrt(np.outer(variances, variances))
     of_two = np.sqrt(np.outer(parts, parts))
@@ -148,9 +149,9 @@ def bounded_rows(means: Floats, covariance: Floats) -> Floats:
 
 
 def clip_for_rows(clip: Clipping, rows: Floats, noise: float, n_shape: int) -> Clipping:
-    """Clip, no earlier than `clip`, with the least squared error of covariances of `rows`.
+    """Clip, no earlier than `clip`, with the least squared error of the covariance of `rows`.
 
-    They err by `noise`, of a coordinate of scale 1, and by what clips take of rows.
+    It errs by `noise`, that of a coordinate of scale 1, and by what the clip takes of rows.
     """
     centred = rows - rows.mean(axis=0)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(rows))

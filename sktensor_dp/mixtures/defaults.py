@@ -1,12 +1,13 @@
 """Tuned constants of mixtures; ``python -m benchmarks ablations_of_mixtures`` tests each."""
 
-# Largest noise of a variance, over its sampling error, that a wider clip of squares may have.
+# Largest noise of a variance, over its sampling error, up to which squares are clipped later.
 NOISE_OF_SQUARES = 0.5
 # Noise (length) of a whitened shift from which it is shrunk fully; from a third of it in part.
 SHRUNK_AT = 0.3
 # Differences of shapes count as real above this many standard deviations.
 SEEN = 1.5
-# Noise of a shape (operator norm) from which on a step keeps half of every direction.
+# Noise of a shape (operator norm) from which a step keeps at least half of the variance of every
+# direction.
 LARGE_NOISE = 0.4
 # Clip of the norm of the gains in log-density of one sample, in nats: of groups a few deviations
 # apart most samples gain less.

@@ -14,9 +14,9 @@ from sktensor_dp.tensor.arrays import Floats, Integers, product_by_rows, spans
 
 # Least weight, so that its logarithm is finite.
 LEAST_WEIGHT = 1e-12
-# Number of points in the place of a mixture. In log-density they err by a square of their errors in
-# parameters, about one in POINTS a parameter; half as many change a fit's by a hundredth of that to
-# the law at most.
+# Number of points that stand for a mixture. Their log-density errs by the square of errors in
+# parameters, about 1 / POINTS for each parameter; half as many change that of a fit by at most a
+# hundredth of its distance from the law.
 POINTS = 4000
 
 
@@ -73,9 +73,9 @@ class Gaussians:
         )
 
     def points(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Points (n, d) and their weights, which have the means and covariances of the Gaussians.
+        """Random points (n, d) and weights (n,) with exactly the Gaussians' means and covariances.
 
-        Each has the same standard normal points, in pairs about 0.
+        Each Gaussian has the same standard normal points, in pairs about 0.
         """
         k, d = self.means.shape
         normal = rng.standard_normal((max(POINTS // (2 * k), 2 * d), d))
@@ -86,10 +86,10 @@ class Gaussians:
         return points.reshape(-1, d), np.repeat(self.weights / len(normal), len(normal))
 
     def filled(self, X: Floats, observed: NDArray[np.bool_]) -> Floats:
-        """Rows `X` of one Gaussian, with conditional means in cells that are not `observed`."""
+        """Rows `X` with conditional means in cells that are not `observed`; for one Gaussian."""
         found = np.empty_like(X)
         for pattern, places in patterns_of(observed):
-            # A row is m + F y: the mean of y given the observed cells, then that of the row.
+            # A row is m + F y: fill in the conditional mean of y.
             whitener = observed_part(self.factors, self.log_scales, pattern).whiteners[0]
             found[places] = (X[places] - self.means) @ (self.factors[0] @ whitener).T + self.means
         return found
@@ -101,8 +101,10 @@ class Gaussians:
 
 
 def whitened_rows(X: Any, means: Floats, whiteners: Floats) -> Floats:
-    """``W_j (x - m_j)`` for each row x and Gaussian j; (n, k, q)."""
-    # Gaussians that share a whitener have one matrix. No digit depends on other rows.
+    """``W_j (x - m_j)`` for each row x and Gaussian j; (n, k, q). No digit depends on other rows.
+
+    `whiteners` (k, q, d) have one matrix if the Gaussians share it.
+    """
     stacked = whiteners.reshape(-1, whiteners.shape[2])
     products = product_by_rows(X, np.ascontiguousarray(stacked.T))
     products = products.reshape(len(products), len(whiteners), whiteners.shape[1])
@@ -110,7 +112,7 @@ def whitened_rows(X: Any, means: Floats, whiteners: Floats) -> Floats:
 
 
 def _log_joint(X: Any, means: Floats, whiteners: Floats, log_scales: Floats) -> Floats:
-    """Log of weight times density of each row of `X` and Gaussian."""
+    """Log of weight times density of each row of `X` and Gaussian; (n, k)."""
     whitened = whitened_rows(X, means, whiteners)
     return np.asarray(log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2)
 
@@ -127,22 +129,22 @@ def patterns_of(
 
 @dataclass(frozen=True, eq=False)
 class ObservedPart:
-    """Gaussians of the observed columns, whitened in the frames of all columns."""
+    """Gaussians of observed columns, by which whitened rows are conditional means."""
 
-    whiteners: Floats  # (k, d, d): 0 for missing columns
-    log_scales: Floats  # (k,)
-    projectors: Floats  # (k, d, d): on the directions that observed columns show
+    whiteners: Floats  # (k, d, d): from a row to the conditional mean of y; 0 for missing columns
+    log_scales: Floats  # (k,): log of weight times density of observed columns at the mean
+    projectors: Floats  # (k, d, d): on the directions of y that observed columns show
 
 
 def observed_part(factors: Floats, log_scales: Floats, pattern: NDArray[np.bool_]) -> ObservedPart:
-    """Part of Gaussians that a `pattern` of observed columns shows: conditional means of y."""
-    # Observed columns are x = m + F y with standard normal y, F the rows of a factor: their
+    """Part of Gaussians that a `pattern` (d,) of observed columns shows."""
+    # Observed columns are x = m + F y with standard normal y and some rows F of a factor. Their
     # covariance is F F', and the mean of y given x is F' (F F')^-1 (x - m).
     rows = factors[:, pattern]
     covariances = rows @ rows.swapaxes(1, 2)
     whiteners = np.zeros_like(factors)
     whiteners[:, :, pattern] = np.linalg.solve(covariances, rows).swapaxes(1, 2)
-    # The log-density at the mean is without the volume and the 2 pi of missing columns.
+    # In the log-density at the mean leave out the volume and the 2 pi of missing columns.
     volumes = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     missing = volumes - np.linalg.slogdet(covariances)[1]
     missing = missing + (~pattern).sum() * math.log(2 * math.pi)
@@ -152,10 +154,10 @@ def observed_part(factors: Floats, log_scales: Floats, pattern: NDArray[np.bool_
 def responsibilities(log_joint: Floats) -> Floats:
     """Responsibilities (n, k), rows adding up to 1, given log joint densities."""
     # Column by column: reductions along short rows are slow.
-    shares = log_joint - reduce(np.maximum, log_joint.T)[:, None]
-    np.exp(shares, out=shares)
-    shares /= sum(shares.T)[:, None]
-    return shares
+    result = log_joint - reduce(np.maximum, log_joint.T)[:, None]
+    np.exp(result, out=result)
+    result /= sum(result.T)[:, None]
+    return result
 
 
 def log_density(log_joint: Floats) -> Floats:
@@ -166,16 +168,16 @@ def log_density(log_joint: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class MergedGaussians(Gaussians):
-    """Mixture of k merged Gaussians, of K that another one had."""
+    """Mixture of k Gaussians, each merged from some of the K of another mixture."""
 
-    members: Floats  # (k, K): 1 for those that are merged to each, or 0
+    members: Floats  # (k, K): 1 for those that each was merged from, else 0
 
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """One Gaussian, of one or several that are merged."""
+    """Gaussian merged from one or several of K."""
 
-    members: Floats  # (K,): 1 for each of these, or 0
+    members: Floats  # (K,): 1 for these, else 0
     weight: float
     mean: Floats
     covariance: Floats
@@ -192,19 +194,19 @@ class Merged:
         return Merged(self.members + other.members, weight, mean, covariance, log_volume)
 
 
-def fitted_to(points: Floats, shares: Floats) -> Gaussians:
-    """Mixture of the moments of weighted points, by the `shares` (n, k) that Gaussians have."""
-    weights = np.maximum(shares.sum(axis=0), LEAST_WEIGHT)
-    shares = shares / weights
-    means = shares.T @ points
-    abouts = (points - mean for mean in means)
-    each = zip(shares.T[:, :, None], abouts, strict=True)
-    covariances = np.array([(share * about).T @ about for share, about in each])
+def fitted_to(points: Floats, point_weights: Floats) -> Gaussians:
+    """Mixture of the moments of points, by their `point_weights` (n, k) in each Gaussian."""
+    weights = np.maximum(point_weights.sum(axis=0), LEAST_WEIGHT)
+    point_weights = point_weights / weights
+    means = point_weights.T @ points
+    centred = (points - mean for mean in means)
+    each = zip(point_weights.T[:, :, None], centred, strict=True)
+    covariances = np.array([(weight * rows).T @ rows for weight, rows in each])
     return Gaussians(weights / weights.sum(), means, covariances)
 
 
 def merged_levels(model: Gaussians, most: int) -> list[MergedGaussians]:
-    """Mixtures of 1, ..., `most` Gaussians at most by greedy merging (Runnalls, 2007)."""
+    """Mixtures of 1, 2, ... and at most `most` Gaussians by greedy merging (Runnalls, 2007)."""
     members = np.eye(len(model.weights))
     alone = map(Merged, members, model.weights, model.means, model.covariances, model.log_volumes)
     parts = dict(enumerate(alone))
@@ -213,13 +215,13 @@ def merged_levels(model: Gaussians, most: int) -> list[MergedGaussians]:
         each = ((one.weight, one.mean, one.covariance, one.members) for one in parts.values())
         return MergedGaussians(*map(np.array, zip(*each, strict=True)))
 
-    def loss(i: int, j: int) -> float:  # bound on what merging loses of log-likelihood
+    def loss(i: int, j: int) -> float:  # bound on the log-likelihood that merging loses
         one, other = parts[i], parts[j]
         both = one.with_other(other)
         before = one.weight * one.log_volume + other.weight * other.log_volume
         return (both.weight * both.log_volume - before) / 2
 
-    # Store losses only: matrices of all pairs would dominate the memory of a fit.
+    # Of all pairs store losses alone: their covariances would take most of a fit's memory.
     losses = {(i, j): loss(i, j) for i in parts for j in range(i)}
     levels = [mixture()] if len(parts) <= most else []
     # Each of n - 1 merges takes two parts away and adds one, under the next number.

@@ -20,13 +20,13 @@ LEAST_VARIANCE = 1e-10
 
 @dataclass(frozen=True)
 class StepNoise:
-    """Deviations of noise on the sums behind the parameters, in whitened units."""
+    """Deviations of noise on averaged statistics, in whitened units, and rates of the average."""
 
-    weight: float
-    shift: float
-    size: float
-    shape: float
-    rates: Floats  # (n_steps,): weights that steps had in the average when they were made
+    weight: float  # of a group's weight
+    shift: float  # of a coordinate of a weight times a shift
+    size: float  # of a weight times a mean eigenvalue
+    shape: float  # of an orthonormal coordinate of a weight times a shape
+    rates: Floats  # (n_steps,): weight of each step in the average when it was made
 
     def times(self, scale: float) -> "StepNoise":
         """Noise that is `scale` times as large."""
@@ -38,18 +38,18 @@ class StepNoise:
 class WhitenedStatistics:
     """Noisy means over rows, in the frames of the Gaussians that a step was given."""
 
-    weights: Floats  # (k,): responsibilities
-    shifts: Floats  # (k, d): clipped whitened rows
-    sizes: Floats  # (k,), or (1,) for all groups together: |y|^2 less what it is for the model
-    shapes: Floats  # (k, d, d), or (1, d, d): traceless part of yy'
+    weights: Floats  # (k,): responsibilities r
+    shifts: Floats  # (k, d): r times clipped whitened rows y
+    sizes: Floats  # (k,), or (1,) for all groups together: r times |y|^2 less its expectation
+    shapes: Floats  # (k, d, d), or (1, d, d): r times the traceless part of yy'
     n_shape: int  # number of coordinates of a traceless part
-    sigma: float  # of noise on a coordinate of `scales` 1
+    sigma: float  # deviation of noise on a coordinate of scale 1
     scales: Scales
     clipping: Clipping
 
     @property
     def noise(self) -> StepNoise:
-        """Noise of weights, and of means, sizes and shapes, of this step alone."""
+        """Noise of this step alone, divided by the responses to what is clipped."""
         clip, scales = self.clipping, self.scales
         square = clip.limit**2
         shift = self.sigma * clip.far / scales.shift**0.5 / clip.shift_response
@@ -63,32 +63,32 @@ class WhitenedStatistics:
 
 @dataclass(frozen=True, eq=False)
 class StepMoments:
-    """Moments that steps released, in the coordinates of the data."""
+    """Moments averaged over steps, in the coordinates of the data."""
 
     weights: Floats  # (k,)
-    firsts: Floats  # (k, d): of x
-    seconds: Floats  # (k, d, d): of xx'; (1, d, d) if all groups share a covariance
-    means: Floats  # (k, d): of the model of the last step
+    firsts: Floats  # (k, d): mean of r x over rows x of responsibility r
+    seconds: Floats  # (k, d, d): mean of r xx'; (1, d, d) for all groups if they share a covariance
+    means: Floats  # (k, d): of the model that the last step was given
     frames: Floats  # (k, d, d): its factors
-    # Variance (3, k) of noise about these means in these frames, on a coordinate of firsts, on one
-    # of shapes, and on mean eigenvalues.
+    # Variances (3, k) of noise about these means and in these frames: of a coordinate of firsts, of
+    # one of shapes, and of mean eigenvalues.
     variances: Floats
     steps: Floats  # (n_steps, k, 1 + d): weights and firsts of each step
-    rates: Floats  # (k, n_steps): weights of steps when they were made
+    rates: Floats  # (k, n_steps): weight of each step in the average when it was made
     weight_variances: Floats  # (k,): of noise on weights, over that of one step
     least_variances: Floats  # (k,): the same, had rates been those of least noise
-    off: Floats  # (k,): how likely it was off in the last step
+    off: Floats  # (k,): probability that the average was off in the last step
 
     @property
-    def shares(self) -> Floats:
-        """Weights (k, n_steps) of steps in the average: their rates, of what later steps keep."""
+    def step_weights(self) -> Floats:
+        """Weights (k, n_steps) of steps in the average: rates times what later steps kept."""
         kept = np.cumprod(1 - self.rates[:, :0:-1], axis=1)[:, ::-1]
         return self.rates * np.column_stack([kept, np.ones(len(kept))])
 
     def merged(self, members: Floats, model: Gaussians, variances: Floats) -> "StepMoments":
-        """Moments of groups that are merged to those of a `model`: `members` (k, K) are 1, or 0.
+        """Moments of k groups of a `model`, merged from these K as `members` (k, K) say, 1 or 0.
 
-        Noise has the `variances` (3, K) about means, and in frames, of these.
+        `variances` (3, K) of noise are about the means and in the frames of the merged groups.
         """
         means_over = members / members.sum(axis=1, keepdims=True)
         seconds = self.seconds
@@ -111,10 +111,10 @@ class StepMoments:
 def average_with_step(
     average: StepMoments | None, model: Gaussians, statistics: WhitenedStatistics, added: float
 ) -> StepMoments:
-    """Average with one more step, whose rate is larger the further the average is off.
+    """Average with one more step, whose rate is larger the likelier the average is off.
 
-    `added` is what missing cells add to the sampling variance, of a mean over all rows, times the
-    number of steps.
+    `added` is the variance that missing cells add to a mean over all rows of variance 1, times the
+    number of steps of a fit.
     """
     new = moments_of(model, statistics)
     if average is None:
@@ -140,20 +140,21 @@ def average_with_step(
 def carried_variances(
     average: StepMoments, model: Gaussians, statistics: WhitenedStatistics
 ) -> Floats:
-    """Variances of noise of an average about the means, and in the frames, of a later step."""
+    """Variances (3, k) of noise of an average about the means, and in the frames, of `model`."""
     d, n_shape = model.means.shape[1], statistics.n_shape
     frames = model.whiteners @ average.frames
     squares = frames @ frames.swapaxes(1, 2)
     trace, norm = np.trace(squares, axis1=1, axis2=2), np.square(squares).sum(axis=(1, 2))
     firsts, shapes, sizes = average.variances
     ratios = trace / d  # of sizes
-    # Noise E of shapes becomes F E F' in frames F. If coordinates of E have the variance 1, the
-    # squared norm is `whole`; less what is due to the trace of E, and to that of F E F', it is
-    # `kept` by shapes; `mixed` / d is the variance of the mean eigenvalue.
+    # Noise E of shapes becomes F E F' in frames F. For coordinates of E of variance 1 its mean
+    # squared norm is `whole`; without the traces of E and of F E F', `kept` of it is in shapes, and
+    # `mixed` / d is the variance of the mean eigenvalue.
     whole = (trace**2 + norm) / 2 if n_shape >= d else norm
     kept = whole - 2 * norm / d + ratios**2
     mixed = np.maximum(norm - trace**2 / d, 0) / d
-    # Weights w bring w (F F' - I), as rows without a size or shape were taken for normal ones.
+    # Noise of a weight w brings w (F F' - I): second moments are released beyond those of w normal
+    # rows.
     of_weights = average.weight_variances * statistics.noise.weight**2
     of_sizes = ratios**2 * sizes + mixed / d * shapes + (ratios - 1) ** 2 * of_weights
     of_shapes = (kept * shapes + mixed * d * (sizes + of_weights)) / max(n_shape, 1)
@@ -178,22 +179,22 @@ def _after_moves(variances: Floats, moves: Floats, of_weights: Floats) -> Floats
 
 
 class _Rates(NamedTuple):
-    """Weights that a step has in the average, and how likely the average was off before."""
+    """Weights of a new step in the average."""
 
     used: Floats  # (k,)
-    least: Floats  # (k,): for the least noise, if no cells were missing
-    off: Floats  # (k,)
+    least: Floats  # (k,): those of the least noise, as if no cells were missing
+    off: Floats  # (k,): probability that the average was off before
 
 
 def _rates(
     average: StepMoments, new: StepMoments, whiteners: Floats, statistics: WhitenedStatistics,
     carried: Floats, added: float,
 ) -> _Rates:  # fmt: skip
-    """Weights of a step: by noise (Kalman), or larger the likelier it is that the average is off.
+    """Weights of a step by noise (Kalman), and larger the likelier the average is off.
 
-    Where cells are missing, averages by weights 1 / t come to rest late. Weights c / (t + c - 1)
-    bring c^2 / (2 c - 1) times the variance of noise: as much more as is `added`, over all
-    parameters of a group.
+    Where cells are missing, averages by weights 1 / t converge late. Weights c / (t + c - 1) bring
+    c^2 / (2 c - 1) times the variance of noise: choose c so that noise grows by as much as missing
+    cells `added`, over all parameters of a group.
     """
     noise = statistics.noise
     if noise.weight == 0:
@@ -201,7 +202,7 @@ def _rates(
         return _Rates(ones, ones, ones)
     differences = _differences(average, new, whiteners, noise, carried[0])
     noise_part, off = _part_by_noise(differences, average)
-    # What noise of the step, and of the average, loses of log-likelihood, times twice the weights.
+    # Twice the weight times the log-likelihood that noise of the step, and of the average, loses.
     d = new.means.shape[1]
     coordinates = np.array([d, statistics.n_shape / 2, d / 2])
     of_step = noise.weight**2 + coordinates @ new.variances
@@ -221,21 +222,21 @@ def _differences(
 ) -> Floats:
     """Means of the last 1, 2, 4, ... steps less the average, in deviations of their noise.
 
-    Weights and whitened shifts (n, k, 1 + d) of groups. A drift within the noise of a step is
-    beyond that of many steps.
+    They are (n, k, 1 + d), of weights and whitened shifts. A slow drift is within the noise of one
+    step, but beyond that of the mean of many.
     """
     steps, found = np.concatenate([average.steps, new.steps]), []
-    # Variances of noise on weights and shifts, of one step, and of the average for each such one.
+    # Variances (2, ...) of noise on weights and shifts: of the new step, and of each past one.
     of_new = np.square([noise.weight, noise.shift])[:, None]
     of_weights = average.weight_variances * of_new[0]
-    of_past = np.array([of_weights, carried]) / np.square(average.shares).sum(axis=1)
-    of_average = np.pad(average.shares, ((0, 0), (0, 1)))
+    of_past = np.array([of_weights, carried]) / np.square(average.step_weights).sum(axis=1)
+    in_average = np.pad(average.step_weights, ((0, 0), (0, 1)))
     for n_last in 2 ** np.arange(len(average.steps).bit_length()):
-        shares = -of_average
-        shares[:, -n_last:] += 1 / n_last
-        weights, firsts = np.split(np.einsum("js,sja->ja", shares, steps), [1], axis=1)
+        coefficients = -in_average  # of steps in the difference
+        coefficients[:, -n_last:] += 1 / n_last
+        weights, firsts = np.split(np.einsum("js,sja->ja", coefficients, steps), [1], axis=1)
         shifts = np.einsum("jab,jb->ja", whiteners, firsts - weights * new.means)
-        squares = np.square(shares)
+        squares = np.square(coefficients)
         variances = squares[:, -1] * of_new + squares[:, :-1].sum(axis=1) * of_past
         of_weights, of_shifts = np.sqrt(variances)[:, :, None]
         found.append(np.hstack([weights / of_weights, shifts / of_shifts]))
@@ -243,12 +244,12 @@ def _differences(
 
 
 def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[Floats, Floats]:
-    """Parts (k,) of `differences` from the average that are noise, and how likely it is off.
+    """Expected part (k,) of `differences` from the average that is noise; probability it is off.
 
-    Differences are in deviations of their noise: from an average that is right they are noise
-    alone; from one that is off the part u of their variance that is noise is uniform a priori, in
-    one of the means of steps. A step sets an average right in half of the cases, and after t steps
-    takes that of one of the groups off once in t.
+    `differences` are in deviations of their noise. If the average is right, they are noise alone;
+    if it is off, the part u of their variance that is noise is uniform a priori, in one of the
+    means of steps. A step corrects an average that is off with probability 1/2, and after t steps
+    one takes the average of one of the groups off with probability 1/t.
     """
     _, k, n_coordinates = differences.shape
     squares = np.square(differences).sum(axis=2)[:, :, None]
@@ -263,9 +264,9 @@ def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[Floats, F
 
 
 def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
-    """Moments that one step released, in the coordinates of the data."""
-    # A row is x = m + F y. With E for sums of shares times what follows it, w = E 1 and a = F E y
-    # (`moves`), E x = w m + a and E xx' = F E yy' F' + m a' + a m' + w m m'.
+    """Moments by one step, in the coordinates of the data."""
+    # A row is x = m + F y. With E for the mean of responsibilities times what follows, w = E 1 and
+    # a = F E y (`moves`), E x = w m + a and E xx' = F E yy' F' + m a' + a m' + w m m'.
     clip, noise = statistics.clipping, statistics.noise
     weights, means, (k, d) = statistics.weights, model.means, model.means.shape
     moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift_response)
@@ -275,7 +276,7 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     if len(statistics.shapes) < k:  # sizes and shapes are of all groups together
         counts, of_means = weights.sum(keepdims=True), of_means.sum(axis=0, keepdims=True)
         variances[1:] /= k
-    # Sizes and shapes are what E yy' has beyond that of standard normal y, the count times I.
+    # E yy' is that of standard normal y, the count times I, plus sizes and shapes.
     whitened = np.eye(d) * (counts + statistics.sizes / (d * clip.size_response))[:, None, None]
     whitened = whitened + statistics.shapes / clip.shape_response
     factors, ones = model.factors[: len(whitened)], np.ones(k)
@@ -303,7 +304,10 @@ def gaussians_after_step(
     model: Gaussians, average: StepMoments, statistics: WhitenedStatistics, radius: float,
     n_rows: int, *, shrinks: bool = True,
 ) -> Gaussians:  # fmt: skip
-    """Gaussians after a step, by averaged moments; it `shrinks` covariances by their noise."""
+    """Gaussians by the `average` of moments after a step that was given `model`.
+
+    `radius` is that of the ball of rows; `shrinks` says whether covariances are shrunk by noise.
+    """
     noise = statistics.noise
     weight_noise = noise.weight * np.sqrt(average.weight_variances)
     counts = np.maximum(average.weights, np.maximum(RESOLVED * weight_noise, LEAST_WEIGHT))
@@ -312,8 +316,8 @@ def gaussians_after_step(
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = scatters(model, average, counts, shifts)
-    pooled = counts  # of the groups that have each covariance
-    if len(whitened) < len(counts):  # all share one
+    pooled = counts  # weights of the groups of each covariance
+    if len(whitened) < len(counts):  # all groups share one
         pooled, variances = counts.sum(keepdims=True), variances.sum(axis=1, keepdims=True)
     _, of_shapes, of_sizes = variances
     sampling_variance = 2 / (n_rows * pooled)  # of an orthonormal coordinate
@@ -336,25 +340,25 @@ def gaussians_after_step(
 def _shifts(
     model: Gaussians, average: StepMoments, counts: Floats, noise: Floats, limit: float
 ) -> Floats:
-    """Whitened moves of the means (k, d), at most as long as the clip, shrunk where noisy."""
+    """Whitened moves (k, d) of means, `limit` long at most, shrunk by `noise` (k,) on firsts."""
     moments = average.firsts - average.weights[:, None] * model.means
     shifts = np.einsum("jab,jb->ja", model.whiteners, moments) / counts[:, None]
     lengths = np.maximum(np.linalg.norm(shifts, axis=1), 1e-12)
-    # James-Stein: keep of the squared length what noise of all coordinates does not explain.
+    # James-Stein: keep the part of the squared length that noise of all coordinates cannot explain.
     variances = shifts.shape[1] * (noise / counts) ** 2
-    kept_fractions = np.maximum(0, 1 - shrunk_share(np.sqrt(variances)) * variances / lengths**2)
+    kept_fractions = np.maximum(0, 1 - part_to_shrink(np.sqrt(variances)) * variances / lengths**2)
     return np.asarray(shifts * (kept_fractions * np.minimum(1, limit / lengths))[:, None])
 
 
-def shrunk_share(noise: Floats) -> Floats:
-    """Share by which shifts are shrunk: 0 below a length of noise, and 1 above three times that."""
+def part_to_shrink(noise: Floats) -> Floats:
+    """Part of full shrinkage for noise of this length: 1 from `SHRUNK_AT`, 0 to a third of it."""
     return np.clip(1.5 * noise / defaults.SHRUNK_AT - 0.5, 0, 1)
 
 
 def scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:
-    """Whitened second moments about the moved means; (k, d, d), or (1, d, d) of all groups."""
-    # About a mean m they are sum xx' - sum x m' - m sum x' + w m m', and about the moved mean less
-    # by w times the squared shift.
+    """Whitened covariances about moved means; (k, d, d), or (1, d, d) of all groups together."""
+    # About a mean m second moments are E xx' - E x m' - m E x' + w m m', and about the moved mean
+    # they are less by w times the squared shift.
     means, weights, seconds = model.means, average.weights, average.seconds
     of_means = _products(average.firsts, means) - _weighted_squares(weights, means)
     moved = _weighted_squares(counts, shifts)
@@ -363,7 +367,7 @@ def scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Flo
         weights, counts = weights.sum(keepdims=True), counts.sum(keepdims=True)
     whiteners = model.whiteners[: len(seconds)]
     whitened = whiteners @ (seconds - of_means) @ whiteners.swapaxes(1, 2) - moved
-    # Where a count was raised, the added rows count as rows with the former covariance.
+    # Where a count was raised above a weight, the rest counts as rows with the former covariance.
     whitened += np.eye(means.shape[1]) * (counts - weights)[:, None, None]
     whitened /= counts[:, None, None]
     return np.asarray((whitened + whitened.swapaxes(1, 2)) / 2)

@@ -1,19 +1,19 @@
-"""Places of Gaussians: Gaussians whose joint density has one peak are at one place."""
+"""Places of Gaussians: two are at one place if their joint density has one peak."""
 
 import numpy as np
 
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.tensor.arrays import Integers
 
-# Number of points on the curve that holds all peaks of two Gaussians: half or double of it counts
-# other peaks in one of 300 drawn pairs at most, of which a second one is hardly there.
+# Number of points on the curve that holds all peaks of two Gaussians. With half or twice as many
+# the count differs in one of 300 random pairs at most, in which a second peak hardly shows.
 POINTS = 201
 # Differences of log-density up to this size are rounding errors.
 ROUNDING = 1e-9
 
 
 def places_of(model: Gaussians) -> Integers:
-    """Number (k,) of the place of each Gaussian, from 1; chains of single peaks are one place."""
+    """Number (k,) of the place of each Gaussian, from 1; chains of such pairs are one place."""
     places = np.arange(len(model.weights))
     for j in range(len(places)):
         for i in range(j):
@@ -23,8 +23,9 @@ def places_of(model: Gaussians) -> Integers:
 
 
 def n_peaks(pair: Gaussians) -> int:
-    """Peaks of the density of two Gaussians: all lie on their ridgeline (Ray and Lindsay, 2005)."""
-    # Its points are means by precisions (1 - s) P_0 and s P_1, for s from 0 to 1.
+    """Number of peaks of the density of two Gaussians."""
+    # All lie on the ridgeline (Ray and Lindsay, 2005): means of the two means weighted by the
+    # precisions (1 - s) P_0 and s P_1, for s from 0 to 1.
     first, second = np.linalg.inv(pair.covariances)
     s = np.linspace(0, 1, POINTS)[:, None, None]
     means = pair.means[:, :, None]

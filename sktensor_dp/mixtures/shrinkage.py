@@ -1,4 +1,4 @@
-"""Shrinkage of noisy covariances to common and round shapes, by their known noise."""
+"""Shrinkage of noisy covariances to a common size and shape, and of that to a round one."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,13 +12,13 @@ from sktensor_dp.tensor.arrays import Floats
 SIZES = (0.2, 5.0)
 # Least eigenvalue of a covariance relative to its largest.
 LEAST_OF_LARGEST = 1e-4
-# Least share of a base that stays in every direction where noise is large.
+# Where noise is large, a step keeps at least this part of the former variance in every direction.
 LEAST_KEPT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Scatters:
-    """Noisy covariances in frames in which their noise is isotropic, and the noise."""
+    """Noisy covariances, in frames in which their noise is isotropic, and its deviations."""
 
     frames: Floats  # (k, d, d): lower factors; a covariance is frame @ whitened @ frame.T
     whitened: Floats  # (k, d, d)
@@ -30,8 +30,8 @@ class Scatters:
 
 def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     """Positive definite covariances (k, d, d) with eigenvalues between `least` and `largest`."""
-    # Of a covariance F W F', F the frame, the size is trace(W) / d times the d-th root of det(FF'),
-    # and the shape is the covariance over its size. Relative noise of a size is that of its log.
+    # The size of a covariance F W F', F the frame, is trace(W) / d times the d-th root of det(FF'),
+    # and its shape is the covariance over its size. The noise of a log size is relative noise.
     d = noisy.whitened.shape[1]
     sizes = np.clip(np.trace(noisy.whitened, axis1=1, axis2=2) / d, *SIZES)
     log_frames = 2 * np.log(np.diagonal(noisy.frames, axis1=1, axis2=2)).mean(axis=1)
@@ -51,22 +51,22 @@ def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
 
 
 def unshrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
-    """Positive definite covariances (k, d, d) that are not shrunk, by which cells are filled.
+    """Positive definite covariances (k, d, d) without shrinkage, to fill missing cells by.
 
-    Shrunk ones would fill cells with too little, and so be shrunk again by the filled cells. Where
-    noise is large, half of the frame stays in every direction.
+    By shrunk ones filled cells would vary too little, and shrink the next covariances again. Where
+    noise is large, a part of the former variance stays in every direction.
     """
     d, found = noisy.whitened.shape[1], []
     for frame, whitened, sigma in zip(noisy.frames, noisy.whitened, noisy.shape_sigma, strict=True):
         moved = whitened - np.eye(d)
-        moved *= _safe_share(np.eye(d), whitened, 1.0, sigma, d)
+        moved *= _safe_fraction(np.eye(d), whitened, 1.0, sigma, d)
         found.append(clip_eigenvalues(frame @ (np.eye(d) + moved) @ frame.T, least, largest))
     return np.array(found)
 
 
 def _shrunk_sizes(log_sizes: Floats, deviations: Floats) -> Floats:
-    """Log sizes moved towards their mean, by how far they spread beyond their noise."""
-    # Mean and variance of the true ones, by precision (DerSimonian and Laird, 1986).
+    """Log sizes shrunk to their mean by the `deviations` of their noise."""
+    # Mean and variance of true log sizes, by precision (DerSimonian and Laird, 1986).
     precisions = 1 / deviations**2
     about_mean = log_sizes - precisions @ log_sizes / precisions.sum()
     excess = float(precisions @ about_mean**2) - (len(log_sizes) - 1)
@@ -78,39 +78,37 @@ def _shrunk_sizes(log_sizes: Floats, deviations: Floats) -> Floats:
 
 
 def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Floats:
-    """Shapes (determinant 1) moved to a common one, and that to a round one.
+    """Shapes (determinant 1) shrunk to a common one, and that to a round one.
 
-    `log_frames`: mean log of the squared diagonal of each frame.
+    `log_frames` are mean logs of the squared diagonals of frames; `noisy` has relative noise.
     """
     d, n_shape, p = shapes.shape[1], noisy.n_shape, noisy.weights
-    # The common shape: the weighted mean, itself shrunk to a round one.
     common = _round_or_not(
         np.einsum("j,jab->ab", p, shapes), float(p**2 @ noisy.shape_sigma**2), n_shape
     )
     noise_variance = noisy.shape_sigma**2
     excess = _mean_squares(shapes - common, log_frames, noisy) - noise_variance
     variances = _variances_beyond_noise(excess, noise_variance, n_shape)
-    # Keep of each shape's own part what its variance has of variance and noise together.
     kept_fractions = variances / np.maximum(variances + noise_variance, 1e-300)
     each = zip(shapes, kept_fractions, noisy.shape_sigma, strict=True)
-    shares = [_safe_share(common, shape, share, sigma, d) for shape, share, sigma in each]
+    fractions = [_safe_fraction(common, shape, kept, sigma, d) for shape, kept, sigma in each]
     return np.array([
-        _unit_shape(common + share * (shape - common))
-        for shape, share in zip(shapes, shares, strict=True)
+        _unit_shape(common + fraction * (shape - common))
+        for shape, fraction in zip(shapes, fractions, strict=True)
     ])  # fmt: skip
 
 
 def _variances_beyond_noise(excess: Floats, noise_variance: Floats, n_shape: int) -> Floats:
-    """Variances (k,) of shapes, halfway from the `excess` over noise of each to the mean of all.
+    """Variances (k,) of shapes: halfway between the `excess` over noise of each and the mean one.
 
-    An excess counts as 0 where noise explains it.
+    An excess counts as 0 where noise could explain it.
     """
     chance = np.sqrt(2 / n_shape)  # relative deviation of a mean square of n_shape normal numbers
     own = np.where(excess > defaults.SEEN * noise_variance * chance, excess, 0.0)
     if len(excess) == 1:
         return own
-    # A mean square of normal numbers has the variance 2 (true variance + noise)^2 / n_shape; for
-    # the true variance, which is not known yet, stands the median noise.
+    # A mean square of normal numbers has the variance 2 (true variance + noise)^2 / n_shape. The
+    # true variance is not known yet: take the median noise.
     precision = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
     precision /= precision.sum()
     mean = max(float(precision @ excess), 0.0)
@@ -120,7 +118,7 @@ def _variances_beyond_noise(excess: Floats, noise_variance: Floats, n_shape: int
 
 
 def _mean_squares(differences: Floats, log_frames: Floats, noisy: Scatters) -> Floats:
-    """Mean square (k,) of a traceless coordinate, in the frames in which noise is isotropic."""
+    """Mean squares (k,) of traceless coordinates, in the frames in which noise is isotropic."""
     d, pairs = differences.shape[1], zip(differences, noisy.frames, strict=True)
     whitened = [_in_frame(difference, frame) for difference, frame in pairs]
     traceless = np.array([one - np.eye(d) * np.trace(one) / d for one in whitened])
@@ -130,35 +128,35 @@ def _mean_squares(differences: Floats, log_frames: Floats, noisy: Scatters) -> F
 
 
 def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats:
-    """Shape of determinant 1, moved towards a round one by the part of it that noise explains."""
+    """Shape of determinant 1, shrunk to a round one by its noise."""
     d = len(common)
     common = clip_eigenvalues(common, LEAST_OF_LARGEST, np.inf)  # noise may make some negative
     common /= np.exp(np.linalg.slogdet(common)[1] / d)
     round_shape = np.eye(d) * np.trace(common) / d
     squares = float(np.square(_in_frame(common - round_shape, np.linalg.cholesky(common))).sum())
     by_noise = n_shape * noise_variance
-    share = 0.0
+    fraction = 0.0
     if squares > by_noise * (1 + defaults.SEEN * np.sqrt(2 / n_shape)):
-        share = 1 - by_noise / squares
-    share = _safe_share(round_shape, common, share, float(np.sqrt(noise_variance)), d)
-    common = round_shape + share * (common - round_shape)
+        fraction = 1 - by_noise / squares
+    fraction = _safe_fraction(round_shape, common, fraction, float(np.sqrt(noise_variance)), d)
+    common = round_shape + fraction * (common - round_shape)
     return np.asarray(common / np.exp(np.linalg.slogdet(common)[1] / d))
 
 
-def _safe_share(base: Floats, shape: Floats, share: float, noise: float, d: int) -> float:
-    """Share of the way from `base` to `shape`, lowered where noise is large.
+def _safe_fraction(base: Floats, shape: Floats, fraction: float, noise: float, d: int) -> float:
+    """Fraction of the way from `base` to `shape`, lowered where `noise` of a coordinate is large.
 
-    It then leaves at least `LEAST_KEPT` of the base in every direction.
+    It then keeps at least `LEAST_KEPT` of the base in every direction.
     """
-    # The norm of symmetric noise of this deviation in orthonormal coordinates is noise sqrt(2 d).
-    if noise * np.sqrt(2 * d) < defaults.LARGE_NOISE or share <= 0:
-        return share
+    # The operator norm of such noise is about noise sqrt(2 d).
+    if noise * np.sqrt(2 * d) < defaults.LARGE_NOISE or fraction <= 0:
+        return fraction
     least = float(np.linalg.eigvalsh(_in_frame(shape - base, np.linalg.cholesky(base)))[0])
-    return min(share, (1 - LEAST_KEPT) / max(-least, 1e-9))
+    return min(fraction, (1 - LEAST_KEPT) / max(-least, 1e-9))
 
 
 def _unit_shape(shape: Floats) -> Floats:
-    """Shape of determinant 1, with eigenvalues not too far below their largest."""
+    """Shape of determinant 1, with eigenvalues of `LEAST_OF_LARGEST` of the largest at least."""
     values, vectors = np.linalg.eigh((shape + shape.T) / 2)
     largest = float(values[-1])
     values = np.maximum(values, LEAST_OF_LARGEST * (largest if largest > 0 else 1.0))
@@ -166,13 +164,16 @@ def _unit_shape(shape: Floats) -> Floats:
 
 
 def _in_frame(matrix: Floats, frame: Any) -> Floats:
-    """Symmetric `matrix` whitened by a lower factor."""
+    """Symmetric `matrix` M whitened by a lower factor F: F^-1 M F'^-1."""
     half = np.linalg.solve(frame, matrix)
     return np.asarray(np.linalg.solve(frame, half.T))
 
 
 def clip_eigenvalues(covariance: Floats, least: float, largest: float) -> Floats:
-    """Covariance with eigenvalues between `least` and `largest`, and not far below its largest."""
+    """Covariance with eigenvalues between `least` and `largest`.
+
+    They are also `LEAST_OF_LARGEST` of its largest at least.
+    """
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     low = max(least, LEAST_OF_LARGEST * max(float(values[-1]), 0.0))
     clipped = (vectors * np.clip(values, min(low, largest), largest)) @ vectors.T

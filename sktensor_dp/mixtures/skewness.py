@@ -1,4 +1,4 @@
-"""Skewness of whitened columns, which shows in shifts of rows that are clipped early."""
+"""Skewness of whitened columns, by shifts of rows that are clipped early."""
 
 from functools import cache
 from typing import NamedTuple
@@ -10,23 +10,24 @@ from scipy.stats import chi2
 from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.tensor.arrays import Floats
 
-# Quantile of the length of standard normal rows at which rows are clipped early: low, as skewness
-# shows there; half a deviation of one column, as integers that are a deviation apart fall to both
-# sides of their clip as they did before they were rounded.
+# Quantile of the length of standard normal rows at which rows are clipped early: skewness shows
+# there. It is that of half a deviation of one column, across which rounding to integers that are a
+# deviation apart moves no value.
 EARLY = float(chi2.cdf(0.5**2, 1))
-# Part of fits of normal groups in which a column is called skewed.
+# Probability that a fit of normal groups calls some column skewed.
 FALSE_ALARMS = 0.01
 
 
 def scales_of_shifts(width: int) -> Scales:
-    """Squared scales of parts: 1 of shifts, and the largest that do not raise sensitivity."""
-    # By the proof opposite shifts are apart by 4, and rows of two groups by twice the sum.
+    """Squared scales of parts: 1 of shifts; of others as much as leaves the sensitivity."""
+    # By the proof, rows of opposite shifts have a squared distance of 4, and rows of two groups
+    # twice the sum of all scales.
     return Scales(0.2, 1.0, 0.4, 0.4 * (width - 1) / width)
 
 
 @cache
 def skewness_of_exponential(early: Clipping) -> float:
-    """Shift that early clips give rows of mean 0 with one exponential coordinate."""
+    """Shift that `early` clips show of rows of mean 0 with one exponential coordinate."""
     parts = (np.arange(500) + 0.5) / 500
     x = np.log1p(-parts) + 1  # quantiles of 1 minus an exponential variate
     others = chi2.ppf(parts, early.width - 1) if early.width > 1 else np.zeros(1)
@@ -36,16 +37,16 @@ def skewness_of_exponential(early: Clipping) -> float:
 
 
 class Tails(NamedTuple):
-    """Log-normal columns of rising skewness, in deviations that clipped steps fit to them; (m,)."""
+    """Numbers (m,) of log-normal columns of rising skewness, in deviations by clipped EM steps."""
 
-    skewness: Floats  # shift of early clipped rows about the mean of steps, downwards
-    cut: Floats  # part of the mean that steps clip
+    skewness: Floats  # minus the shift of early clipped rows about the mean by steps
+    cut: Floats  # what clips take off the mean
     spread: Floats  # true deviation
 
 
 @cache
 def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
-    """Tails of log-normal columns among normal ones, whose steps are clipped by `clip`."""
+    """Tails of log-normal columns in rows of otherwise normal ones, if EM steps clip by `clip`."""
     normal = ndtri((np.arange(300) + 0.5) / 300)
     deviations = np.linspace(1e-3, 1.5, 16)[:, None]  # of logs
     columns = np.exp(deviations * normal)
@@ -66,7 +67,10 @@ def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
 def _fitted_by_clipped_steps(
     columns: Floats, normal: Floats, clip: Clipping, others: Floats
 ) -> tuple[Floats, Floats]:
-    """Means and deviations (m, 1) of columns (m, n): a fixed point, as steps clip in these."""
+    """Means and deviations (m, 1) of columns (m, n) at the fixed point of EM steps that clip rows.
+
+    `normal` are quantiles of a normal column, `others` squared lengths of the rest of a row.
+    """
     means, spreads = np.zeros((len(columns), 1)), np.ones((len(columns), 1))
     _, of_normal = _clipped_moments(normal, clip.limit, others)
     for _ in range(30):
@@ -92,11 +96,10 @@ def _clipped_moments(column: Floats, limit: float, others: Floats) -> tuple[Floa
 def expected_tails(
     shifts: Floats, noise: Floats, clip: Clipping, early: Clipping
 ) -> tuple[Floats, Floats]:
-    """Root mean squares (k, d), over tails that `shifts` may show, of what steps clip off means;
-    and of deviations.
+    """Root mean squares (k, d) of the `cut` and of the `spread` of `Tails`, given `shifts`.
 
-    `shifts` of early clipped rows have normal `noise` (k,); before they are known all tails are as
-    likely. All are in deviations that were fitted.
+    `shifts` (k, d) of early clipped rows have normal `noise` (k,); a priori all tails are equally
+    likely. All numbers are in fitted deviations.
     """
     tails = log_normal_tails(clip, early)
     differences = np.abs(shifts)[..., None] - np.append(tails.skewness, -tails.skewness)
@@ -110,9 +113,8 @@ def expected_tails(
 def seen_skewness(shifts: Floats, noise: Floats, early: Clipping) -> Floats:
     """Largest skewness (d,) of whitened columns in any group, over that of an exponential law.
 
-    It is 0 where it is less by two deviations, or where shifts (k, d) of a column in all groups
-    are explained by their noise (k,): of columns without skewness one has more in `FALSE_ALARMS` of
-    fits.
+    It is 0 if it is less than 1 by more than two deviations, or if the `noise` (k,) could explain
+    the `shifts` (k, d) of a column, at the level `FALSE_ALARMS` for all columns together.
     """
     exponential = skewness_of_exponential(early)
     k, d = shifts.shape

@@ -10,14 +10,15 @@ from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST
 from sktensor_dp.tensor.arrays import Floats, Integers
 
-# Candidates for each sphere's centre. In q directions they are apart by the part 64^(-1/q) of what
-# centres are, a quarter in three: more would move a centre by less than its own sphere.
+# Candidates for each sphere's centre. In q directions their distances are 64^(-1/q) of those of
+# centres, a quarter in three: more candidates would move centres by less than a sphere's radius.
 TRIES = 64
 LONGEST = 1.4  # largest distance of a centre, in roots of the number of directions
 # A sphere's weight has to exceed its noise by this many standard deviations.
 RESOLVED = 3.0
 LEAST_WEIGHT = 1e-4
-# Scales of the parts of a sphere's statistic: with these the weight bounds all other parts.
+# Squared scales of the parts of a sphere's statistic: with these the largest distance of two rows
+# in one sphere is that of rows in two.
 SPHERE_SCALES = Scales(weight=1.0, shift=1.0, size=1.0, shape=0.0)
 
 
@@ -34,7 +35,7 @@ class Spheres:
 
     @property
     def whitener(self) -> Floats:
-        """Map (1, q, d) of centred rows to rows with identity covariance in each sphere."""
+        """Matrix (1, q, d) from centred rows to rows with identity covariance in each sphere."""
         return self.basis.T[None] / math.sqrt(self.variance)
 
     @property
@@ -44,7 +45,7 @@ class Spheres:
 
     @property
     def gaussians(self) -> Gaussians:
-        """Gaussians of one covariance: round in the leading directions."""
+        """Mixture of the spheres in all directions, with `rest` outside the leading ones."""
         covariance = self.variance * self.basis @ self.basis.T + self.rest
         return Gaussians(self.weights, self.means, np.tile(covariance, (len(self.weights), 1, 1)))
 
@@ -53,7 +54,10 @@ def small_spheres(
     mean: Floats, covariance: Floats, noise: float, radius: float, n_directions: int,
     n_spheres: int, rng: np.random.Generator,
 ) -> Spheres:  # fmt: skip
-    """Spheres spread over the leading directions of a covariance; `noise` is its deviation."""
+    """Spheres spread over `n_directions` leading directions of a covariance.
+
+    `noise` is the deviation of a coordinate of the covariance.
+    """
     values, vectors = np.linalg.eigh(covariance)
     values = np.clip(values, -(radius**2), radius**2)  # rows in a ball vary by no more
     n_rest = len(mean) - n_directions
@@ -104,7 +108,7 @@ def spheres_after_step(
 
 
 def _spread_points(n_points: int, n_directions: int, rng: np.random.Generator) -> Floats:
-    """Standard normal points, each the farthest of many from the points before it; (K, q)."""
+    """Points (K, q): first 0, then of many standard normal ones each time the farthest from all."""
     points = rng.standard_normal((TRIES * n_points, n_directions))
     points = points[np.linalg.norm(points, axis=1) < LONGEST * math.sqrt(n_directions)]
     found = [np.zeros(n_directions)]  # the first at the mean
@@ -123,14 +127,14 @@ def _shrunk_to_mean(values: Floats, noise: float) -> Floats:
         return values
     mean = max(float(values.mean()), noise)
     about_mean = values - mean
-    # Noise adds its variance for each distinct entry of the symmetric part.
+    # Noise adds its variance for each orthonormal coordinate.
     by_noise = noise**2 * len(values) * (len(values) + 1) / 2
     kept_fraction = max(0.0, 1 - by_noise / max(float(about_mean @ about_mean), 1e-300))
     return np.maximum(mean + kept_fraction * about_mean, least_left * mean)
 
 
 def scaled_to_radius(points: Floats, radius: float) -> Floats:
-    """Rows of `points`, scaled down to `radius`."""
+    """Rows of `points`, scaled down to the length `radius` where they are longer."""
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     return points * (radius / np.maximum(lengths, max(radius, 1e-300)))
 
@@ -139,7 +143,10 @@ def _put_beside_heaviest(
     unsupported: Integers, shares: Floats, centres: Floats, variance: float,
     rng: np.random.Generator,
 ) -> None:  # fmt: skip
-    """Move each sphere to a random point as far from the heaviest as its rows; halve its share."""
+    """Move each unsupported sphere to a random point about the heaviest one; they share its weight.
+
+    The point is as far as rows of a sphere are. `shares` and `centres` are changed in place.
+    """
     width = centres.shape[1]
     for j in unsupported:
         heavy = int(shares.argmax())

@@ -16,27 +16,27 @@ from sktensor_dp.mixtures.gaussians import (
     responsibilities,
     whitened_rows,
 )
-from sktensor_dp.mixtures.m_step import StepNoise, shrunk_share
+from sktensor_dp.mixtures.m_step import StepNoise, part_to_shrink
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
-# Rows drawn for each parameter of the information matrix, the least number of rows, rows that lack
-# the same cells, and rows whose scores are multiplied together.
+# Numbers of rows that are drawn: for each parameter of the information matrix, at least, with each
+# pattern of missing cells, and in each product of scores.
 ROWS, FEWEST, ALIKE, TOGETHER = 20, 10_000, 4, 500
-# Least part of what labels tell, far below 1 over any rates: steps are the same for all less.
+# Least part of the information of labelled rows: steps converge as slowly for any smaller one.
 LEAST_PART = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class MeanErrors:
-    """Errors of the means of k groups that noise, steps and clips leave."""
+    """Numbers by which errors of the means of k groups are estimated."""
 
-    noise: StepNoise  # of the averaged sums that parameters are made of
-    moved: Floats  # (k, p): how far the last half of steps moved parameters; 0 of one group
-    missed: Floats  # (k, d): what clips and unfinished steps leave, and noise where none clips
-    spread: Floats  # (k, d): true deviation, whitened; 0 where groups share the tail of a column
+    noise: StepNoise  # of averaged statistics
+    moved: Floats  # (k, p): `moved_from`, of the last half of steps; 0 for one group
+    missed: Floats  # (k, d): errors by clips; for one group by noise and unfinished steps, too
+    spread: Floats  # (k, d): true over fitted deviation; 0 where groups share the tail of a column
     observed: Floats  # (d,): estimated shares of cells that are observed
-    most_observed: Floats  # (d,): the largest that noise lets them be
+    most_observed: Floats  # (d,): the largest that noise allows
 
     def in_order(self, order: Integers) -> "MeanErrors":
         """Errors of the groups of the indices `order`."""
@@ -45,50 +45,50 @@ class MeanErrors:
 
 
 def n_scores(k: int, d: int) -> int:
-    """Number of parameters, which the information matrix has rows and columns for."""
+    """Number of parameters in the information matrix: weights, means and entries of shapes."""
     return k * (1 + d + n_unique(d, 2))
 
 
 def moved_from(before: Gaussians, model: Gaussians) -> Floats:
-    """Moves (k, 1 + d + d (d + 1) / 2) of parameters, in deviations of what one labelled row tells.
+    """Moves (k, n_scores / k) of parameters, over their standard errors by one labelled row.
 
-    In the columns are weights, means, and unique entries of shapes, in the frames of `model`.
+    Columns are the weight, the mean and unique entries of the shape, in the frames of `model`.
     """
     weights, means = model.weights - before.weights, model.means - before.means
     shapes = np.eye(means.shape[1])
     shapes = shapes - model.whiteners @ before.covariances @ model.whiteners.swapaxes(1, 2)
     whitened = np.einsum("jab,jb->ja", model.whiteners, means)
-    # By symmetry, shapes of one group move no mean.
+    # Of one group the shape does not move the mean, by symmetry.
     entries = _entries(shapes) * (len(weights) > 1)
     moved = np.hstack([weights[:, None] / model.weights[:, None], whitened, entries])
     return moved * np.sqrt(model.weights)[:, None]
 
 
 def _entries(shapes: Floats) -> Floats:
-    """Unique entries of symmetric matrices, each over the deviation of that of yy', y normal."""
+    """Unique entries of symmetric matrices, over the deviations of those of yy' for normal y."""
     first, second = np.triu_indices(shapes.shape[-1])
     return shapes[..., first, second] / np.where(first == second, np.sqrt(2), 1.0)
 
 
 def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: float) -> Floats:
-    """Shares (d,) of cells that are observed, about `share` in the mean.
+    """Shares (d,) of the cells of each column that are observed, if `share` of all cells are.
 
-    Released mean `squares` with missing cells as 0 are compared with mean squares of the model,
-    and the ratios are shrunk to their mean by their noise: means of normal laws, cut at the least
+    Ratios of released mean `squares` (d,), in which missing cells are 0, to those of the model are
+    shrunk to their mean by their noise `sigma`. Results are means of normal laws cut at the least
     and largest share that a column can have.
     """
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
     expected = model.weights @ (np.square(model.means) + variances)
     ratios, noise_variances = squares / expected, np.square(sigma / expected)
-    precision = np.square(expected) / np.square(expected).sum()  # in proportion, of the ratios
+    precision = np.square(expected) / np.square(expected).sum()  # of ratios, of sum 1
     mean = float(precision @ ratios)
-    if mean <= 0:  # noise alone, in which columns do not differ
+    if mean <= 0:  # ratios are noise
         return np.full(len(ratios), share)
     variance = max(float(precision @ (np.square(ratios - mean) - noise_variances)), 0.0)
     kept_fractions = variance / np.maximum(variance + noise_variances, 1e-300)
     found = share * (1 + kept_fractions * (ratios / mean - 1))
     variances = kept_fractions * noise_variances * (share / mean) ** 2
-    # The least if no other column misses a cell.
+    # The least share is that of a column which has all missing cells.
     points = np.linspace(max(1 - len(ratios) * (1 - share), 0.0), 1.0, 201)
     squares = np.square(points - found[:, None]) / np.maximum(variances, 1e-9)[:, None]
     odds = np.exp((squares.min(axis=1, keepdims=True) - squares) / 2)
@@ -100,7 +100,8 @@ def std_of_means(
 ) -> Floats:
     """Root mean squared errors (k, d) of means near the fixed point of EM.
 
-    They are by sampling of `n_rows`, by `parts`, and by tails that groups share.
+    Errors are by sampling of `n_rows`, and as `parts` say. NaN for columns of which groups share a
+    tail.
     """
     k, d = model.means.shape
     noise, missed, tail_is_shared = parts.noise, parts.missed, parts.spread == 0
@@ -108,9 +109,9 @@ def std_of_means(
     unmoved, by_sampling, by_noise = _errors_of_steps(
         model, noise, parts.moved, information, n_rows
     )
-    # A shift that is shorter than its noise is not made, and leaves as much at most.
+    # Shrinkage suppresses shifts up to about their noise: count that as an error.
     unmade_variance = np.square(noise.shift / model.weights)
-    unmade_variance *= shrunk_share(np.sqrt(d * unmade_variance))
+    unmade_variance *= part_to_shrink(np.sqrt(d * unmade_variance))
     errors = np.empty((k, d))
     for j, weight in enumerate(model.weights):
         factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
@@ -126,22 +127,22 @@ def std_of_means(
 
 
 class _StepErrors(NamedTuple):
-    """Errors of means, whitened and over the root of the weight, in p directions of scores."""
+    """Errors of means, whitened and times the root of the weight."""
 
-    unmoved: Floats  # (k, d): that steps have left
-    by_sampling: Floats  # (k, d, p): deviations
-    by_noise: Floats  # (k, d, p): deviations
+    unmoved: Floats  # (k, d): what steps have left
+    by_sampling: Floats  # (k, d, p): deviations, by each of p directions of scores
+    by_noise: Floats  # (k, d, p): deviations, by the noise of each of p scores
 
 
 def _errors_of_steps(
     model: Gaussians, noise: StepNoise, moved: Floats, information: Floats, n_rows: int
 ) -> _StepErrors:
-    """Errors of means by EM steps, along directions in which rows without labels tell a part f.
+    """Errors of means by EM steps near their fixed point.
 
-    It is the part of the `information` of labelled ones; far from the fixed point it is smaller. A
-    step of rate r leaves the share 1 - f r of an error, and all steps a share e of it; they add
-    sampling error (1 - e) / f times. The second half of the steps `moved` by what the first left
-    less this, which shows what is left: of all steps the first are far from the fixed point.
+    In an eigenvector of the `information`, rows without labels tell the part f of what labelled
+    rows tell. A step of rate r leaves the part 1 - f r of an error, and all steps a part e. They
+    add (1 - e) / f of the sampling error of scores, whose variance is f / n_rows. What is left
+    follows from how far the second half of the steps `moved`; the first half may start far away.
     """
     k, d = model.means.shape
     values, vectors = np.linalg.eigh(information)
@@ -149,7 +150,7 @@ def _errors_of_steps(
     left, left_halfway, noise_ratios = _after_steps(noise.rates, parts)
     # Rows (k, d, p) of the means, without those of weights and shapes.
     of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
-    shown = np.maximum(left_halfway - left, 1e-300)  # share of an error that `moved` shows
+    shown = np.maximum(left_halfway - left, 1e-300)  # part of an error that `moved` shows
     gains = of_means * ((1 - left) / parts)
     noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
     return _StepErrors(
@@ -160,9 +161,9 @@ def _errors_of_steps(
 
 
 def _after_steps(rates: Floats, parts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Shares of errors that all EM steps leave, and half of them, and variances of their noise.
+    """Parts of errors that all EM steps leave, and the first half of them; variances of noise.
 
-    Each is of directions of `parts` f; variances are over that of a direction with f = 1.
+    Each is for directions with the `parts` f; variances are relative to that for f = 1.
     """
     left = left_halfway = np.ones(len(parts))
     variances, variance_of_whole = np.zeros(len(parts)), 0.0
@@ -185,22 +186,22 @@ def _noise_of_scores(noise: StepNoise, d: int) -> Floats:
 def _information(
     model: Gaussians, observed: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Information of a row on weights, means and shapes, relative to that of a labelled row.
+    """Information matrix of a row on all scores, relative to that of a labelled row.
 
-    Also mean products (k, k) of responsibilities. Columns miss cells independently of each other;
-    of column i a share ``observed[i]`` is there.
+    Also returns mean products (k, k) of responsibilities. Cells are missing independently; in
+    column i the share ``observed[i]`` is there.
     """
     k, d = model.means.shape
     n_patterns = max(FEWEST, ROWS * n_scores(k, d)) // ALIKE
     information, overlaps = np.zeros((n_scores(k, d), n_scores(k, d))), np.zeros((k, k))
-    held: list[Floats] = []  # scores of rows of some patterns: products of few rows are slow
+    held: list[Floats] = []  # scores that are not in `information` yet: small products are slow
     for pattern, places in patterns_of(rng.random((n_patterns, d)) < observed):
         of_cells = observed_part(model.factors, model.log_scales, pattern)
         for rows in spans(ALIKE * len(places), len(information)):
             chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
-            scores, shares = _scores(model, model.sample(chosen, rng), of_cells)
+            scores, probabilities = _scores(model, model.sample(chosen, rng), of_cells)
             held.append(scores.reshape(len(scores), -1))
-            overlaps += shares.T @ shares
+            overlaps += probabilities.T @ probabilities
             if sum(map(len, held)) >= TOGETHER:
                 stacked = np.concatenate(held)
                 information += stacked.T @ stacked
@@ -217,11 +218,11 @@ def _scores(model: Gaussians, rows: Floats, of_cells: ObservedPart) -> tuple[Flo
     """
     whitened = whitened_rows(rows, model.means, of_cells.whiteners)
     squares = np.einsum("nkd,nkd->nk", whitened, whitened)
-    shares = responsibilities(of_cells.log_scales - squares / 2)
+    probabilities = responsibilities(of_cells.log_scales - squares / 2)
     outer = whitened[..., :, None] * whitened[..., None, :]
     products = _entries(outer - of_cells.projectors)
-    # A row's shares times 1, E y, and E yy' less what is expected of it, given the cells there.
-    ones = np.ones((*shares.shape, 1))
-    scores = np.concatenate([ones, whitened, products], axis=2) * shares[:, :, None]
+    # Responsibilities times 1, E y, and E yy' less its expectation, given the observed cells.
+    ones = np.ones((*probabilities.shape, 1))
+    scores = np.concatenate([ones, whitened, products], axis=2) * probabilities[:, :, None]
     scores[:, :, 0] -= model.weights
-    return scores / np.sqrt(model.weights)[:, None], shares
+    return scores / np.sqrt(model.weights)[:, None], probabilities

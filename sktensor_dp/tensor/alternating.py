@@ -1,6 +1,6 @@
-"""Alternating minimisation: starts from unfoldings, and sweeps with Anderson acceleration.
+"""Starts of CP and Tucker models from unfoldings, and the loop of sweeps, which it accelerates.
 
-The models' own sweeps are in `cp_completion.py` and `tucker_completion.py`.
+The sweeps are in `cp_completion.py` and `tucker_completion.py`.
 """
 
 import math
@@ -24,9 +24,9 @@ def mode_subspaces(
     """Leading left singular vectors (n_m, r_m) of each unfolding of the zero-filled tensor."""
     # Largest length of a mode for which the Gram matrix of its unfolding is formed.
     dense_gram = 600
-    # Without the diagonal of the Gram matrix, whose squares depend on the number of entries of a
-    # row and on noise; products of two different entries have the signal's expectation (Xia & Yuan,
-    # "On polynomial time methods for exact low-rank tensor completion", FoCM 2019).
+    # Gram matrices without their diagonal, whose squares depend on numbers of entries of rows and
+    # on noise; products of two different entries have the signal's expectation (Xia & Yuan, "On
+    # polynomial time methods for exact low-rank tensor completion", FoCM 2019).
     subspaces = []
     for mode, rank in enumerate(ranks):
         unfolded = _unfold(entries, values, mode)
@@ -52,9 +52,9 @@ def fit_core(
     entries: SortedEntries, values: Floats, factors: Sequence[Floats], rng: np.random.Generator
 ) -> Floats:
     """Core of a Tucker model with given factors, by ridge regression on the observed values."""
-    # Normal equations of a core with more entries would take over 8 MB and most of the time.
+    # Normal equations of a larger core would take over 8 MB and most of the time.
     most_solved = 1024
-    # Most multiplications for the normal equations, unless 20 entries for each unknown take more.
+    # Most multiplications for the normal equations, but at least 20 entries are used per unknown.
     core_multiplications = 2**34
     ranks = [factor.shape[1] for factor in factors]
     size, n = math.prod(ranks), entries.n_entries
@@ -70,21 +70,23 @@ def fit_core(
         entries = SortedEntries(entries.coordinates[sample], entries.shape)
         values = values[sample]
     gram, moment, _ = core_equations(entries, factors, values)
-    # Ridge s / v, with the variance s of noise on values and the prior one v of a core's entries.
-    # A choice: values vary by the core as much as by noise, v * trace / n_used = s.
+    # Ridge s / v, with the noise variance s of values and the prior variance v of entries of the
+    # core. A choice: the core is assumed to explain as much as noise does, v * trace / n_used = s.
     gram[np.diag_indices(size)] += np.trace(gram) / n_used + np.finfo(float).tiny
     return np.linalg.solve(gram, moment).reshape(ranks)
 
 
 def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[Floats]:
-    """CP factors (length, rank) of a small dense tensor: the best of several random starts."""
+    """CP factors (length, rank) of a small dense tensor.
+
+    For a matrix by singular vectors; else by ALS, the best of several random starts.
+    """
     norm = float(np.linalg.norm(core))
     if norm == 0.0:
         return [np.zeros((n, rank)) for n in core.shape]
     if core.ndim == 2:
-        # For a matrix only the sum of components is unique. Singular vectors are rotated to
-        # components of similar size, as shrinkage would remove small ones before they are fitted.
-        # Any orthogonal matrix keeps the product; rows of a DCT are spread evenly over components.
+        # Of a matrix only the sum of components is unique. Rotate singular vectors to components of
+        # similar size, by a DCT, as shrinkage would remove small ones before they are fitted.
         left, values, right = np.linalg.svd(core, full_matrices=False)
         k = min(rank, len(values))
         rotation = scipy.fft.dct(np.eye(rank), norm="ortho")[:k]
@@ -103,10 +105,10 @@ def start_cp(
     entries: SortedEntries, values: Floats, rank: int, rng: np.random.Generator
 ) -> list[Floats]:
     """Starting factors of a CP model: components of the core in the subspaces of the modes."""
-    # Largest core from which components are computed for three modes or more.
+    # Largest core of three modes or more whose components are computed.
     largest_core = 4096
-    # From random factors alternating least squares stops at merged components; components of the
-    # core are separate. Rounding may leave the root of an exact power just below an integer.
+    # Sweeps from random factors would stop at merged components; those of the core are separate.
+    # The small number: the root of an exact power may be rounded to just below an integer.
     most = rank if entries.n_modes == 2 else int(largest_core ** (1 / entries.n_modes) + 1e-9)
     ranks = [min(rank, length, max(most, 1)) for length in entries.shape]
     subspaces = mode_subspaces(entries, values, ranks, rng)
@@ -120,7 +122,7 @@ def start_cp(
 
 
 def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.csr_matrix:
-    """Sparse unfolding of the zero-filled tensor along `mode`, with few columns of zeros."""
+    """Sparse unfolding of the zero-filled tensor along `mode`; columns of zeros may be left out."""
     columns = np.zeros(entries.n_entries, dtype=np.int64)
     n_columns = 1
     for k in entries.others(mode):
@@ -137,11 +139,11 @@ def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.c
 def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
     """Squared errors (n_starts,) and factors of a CP decomposition of a tensor of norm 1 by ALS."""
     # `starts` and factors have an array (n_starts, length, rank) for each mode. All starts are
-    # updated together until the last converges, as small matrices cost calls, not arithmetic.
+    # updated together until the last converges: for small matrices calls take most of the time.
     factors = list(starts)
     rank = starts[0].shape[2]
     unfoldings = [np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape)]
-    # Ridges relative to the mean of a Gram matrix's diagonal, and of one that is 0.
+    # Ridge, to be multiplied by a Gram matrix's trace, and the ridge of one that is 0.
     ridge, of_zero = 1e-9 / rank * np.eye(rank), 1e-100 * np.eye(rank)
     errors = np.full(len(starts[0]), np.inf)
     most_sweeps = 200
@@ -182,9 +184,9 @@ class Alternation(Protocol):
 def run_sweeps(
     alternation: Alternation, max_iter: int, tol: float, known_variance: float = 0.0
 ) -> tuple[int, bool]:
-    """Sweep until the residual variance converges; number of sweeps, True if it converged.
+    """Sweep until the noise variance settles; return the number of sweeps, and True if it did.
 
-    A change is small beside what is left, or beside the `known_variance` of noise.
+    It settles once a sweep changes it by less than `tol` of itself or of the `known_variance`.
     """
     # Number of sweeps before the first extrapolation.
     first_sweeps = 4
@@ -193,12 +195,12 @@ def run_sweeps(
     for n_iter in range(1, max_iter + 1):
         variance_before, variance = variance, alternation.sweep()
         end = alternation.state()
-        # Targets have unit variance; differences below `tol` of that are rounding errors.
+        # Targets have unit variance: where next to nothing is left, `tol` is absolute.
         settles = abs(variance_before - variance) < tol * max(variance, known_variance, tol)
         if settles and starts_at_sweep and n_iter >= first_sweeps:
             return n_iter, True
-        # A small change after an extrapolation is no convergence: another sweep has to start where
-        # this one ended. The last state is one that a sweep made.
+        # A small change after an extrapolation is no convergence: the next sweep has to start where
+        # this one ended. The state returned is always one that a sweep made.
         starts_at_sweep = settles or n_iter < first_sweeps or n_iter == max_iter
         if starts_at_sweep:
             start = _flat(end)
@@ -211,20 +213,19 @@ def run_sweeps(
 
 
 class _Anderson:
-    """Anderson acceleration; returns to the plain step where extrapolating made it worse."""
+    """Anderson acceleration; after an extrapolation that made it worse, a plain step is next."""
 
     def __init__(self) -> None:
         self._ends: list[Floats] = []  # states after the last steps
-        self._moves: list[Floats] = []  # by these steps
-        self._objective = np.inf
+        self._moves: list[Floats] = []  # of these steps, from start to end
+        self._objective = np.inf  # after the last of them
 
     def next(self, start: Floats, end: Floats, objective: float) -> tuple[Floats, float]:
         """Next state and its objective, from the states at `start` and `end` of a step."""
         # Number of steps that an extrapolation combines, and the ridge of its least squares
         # relative to the trace.
         memory, ridge = 5, 1e-10
-        # The last step began where an extrapolation led, and made it worse: begin where the step
-        # before ended.
+        # The step from an extrapolated state made it worse: begin where the step before ended.
         if objective > self._objective and len(self._ends) > 1:
             plain = self._ends[-1]
             self._ends, self._moves = [], []
@@ -234,8 +235,8 @@ class _Anderson:
         self._moves = [*self._moves[-memory:], end - start]
         if len(self._ends) == 1:
             return end, objective
-        # With the differences F of moves, the weights c = (F F')^-1 F move leave the least of the
-        # last move: the state is `end` less as much of the differences of ends (Walker & Ni 2011).
+        # With differences F of moves, the weights c = (F F')^-1 F move leave least of the last move
+        # by move - c F; subtract the same combination of differences of ends (Walker & Ni 2011).
         differences = np.diff(self._moves, axis=0)
         gram = differences @ differences.T
         gram[np.diag_indices(len(gram))] += ridge * np.trace(gram) + np.finfo(float).tiny

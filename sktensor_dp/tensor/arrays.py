@@ -1,4 +1,4 @@
-"""Types, checks and blocks of arrays, the best of many rows, and random starts."""
+"""Types, checks and blocks of arrays, largest entries of tables, and random generators."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -17,20 +17,20 @@ Integers = NDArray[np.intp]
 Matrix = TypeVar("Matrix", sp.csr_matrix, sp.csr_array)
 # Number of doubles in a cache of 4 MB.
 CACHE_NUMBERS = 2**19
-# Products of six numbers in this range neither overflow nor underflow.
+# Products of six numbers of sizes in this range neither overflow nor underflow.
 LEAST_SIZE, LARGEST_SIZE = 2.0**-160, 2.0**160
 
 
 def of_same_shape(X: Matrix, values: object) -> Matrix:
-    """Sparse matrix like `X` with other values; nothing is copied or checked."""
-    # Shallow copy, which keeps the class and its flags of sorted columns.
+    """Sparse matrix with the pattern of `X` and these `values`; nothing is copied or checked."""
+    # A shallow copy keeps the class and its flag of sorted columns.
     matrix = copy(X)
     matrix.data = values
     return matrix
 
 
 def read_only(X: Any) -> Any:
-    """View of an array or a CSR matrix, through which nothing writes to its memory."""
+    """Read-only view of an array or a CSR matrix; other values unchanged."""
     if isinstance(X, np.ndarray):
         view = X.view()
         view.flags.writeable = False
@@ -44,7 +44,7 @@ def read_only(X: Any) -> Any:
 
 def rows_at_once(numbers_each: int, caches: float = 1.0) -> int:
     """Number of rows of `numbers_each` doubles that fill `caches` caches; at least one."""
-    # More than one cache saves calls; less leaves room for temporary arrays of the same size.
+    # More than one cache saves calls; less than one leaves room for temporary arrays.
     return max(1, int(caches * CACHE_NUMBERS) // max(1, numbers_each))
 
 
@@ -61,9 +61,9 @@ def spans(n_rows: int, numbers_each: int, caches: float = 1.0) -> Iterator[slice
 
 def product_by_rows(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
     """``X @ basis`` in which a row's digits do not depend on the other rows, as BLAS's do."""
-    # BLAS uses other instructions for the last rows of a block and for small blocks. If units have
-    # several rows, the number of rows before one is private, and a digit may move a norm into the
-    # next bin or past a limit. Sparse products add row by row.
+    # BLAS uses other instructions for the last rows of a block and for small blocks, so that digits
+    # would depend on the number of rows before, which is private if units have several. One digit
+    # may move a norm into the next bin or past a limit. Sparse products add row by row.
     if not sp.issparse(X):
         n_rows, n_features = X.shape
         columns = np.tile(np.arange(n_features), n_rows)
@@ -78,10 +78,9 @@ class TopRows(NamedTuple):
     Attributes
     ----------
     rows : ndarray of shape (n_units, n) or (n,)
-        Numbers of rows, or their names; -1 or None where there are
-        fewer than n.
+        Numbers of rows, or their names; -1 or None where fewer than n are left.
     values : ndarray of the same shape
-        Their values; NaN where there are fewer.
+        Their values; NaN where fewer than n are left.
     """
 
     rows: NDArray[np.generic]
@@ -91,8 +90,8 @@ class TopRows(NamedTuple):
 def top_rows(
     values: Floats, n: int, excluded: NDArray[np.bool_] | None = None, by: Floats | None = None
 ) -> TopRows:
-    """The `n` largest entries in each row, without NaN and `excluded`; ties by column number.
-    `by` is a table to rank them by, if they are not ranked by themselves.
+    """The `n` largest of `values` in each row, without NaN and `excluded`; ties by column.
+    They are ranked by the table `by` if it is given.
     """
     left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
     keys = np.where(left_out, np.inf, -(values if by is None else by))
@@ -112,8 +111,9 @@ def top_rows_by_parts(
     block: int,
     order: Callable[[Floats], Floats] | None = None,
 ) -> TopRows:
-    """`top_rows` of a table (n_units, n_rows), computed about `block` values at a time.
-    `order` maps values to the numbers that rows are ranked by; None ranks by values.
+    """`top_rows` of a table (n_units, n_rows), of which about `block` values are computed at once.
+    `values` and `excluded` are functions of a slice of units; `order` maps values to the table that
+    they are ranked by, by default themselves.
     """
     best = []
     for part in blocks(n_units, max(block // n_rows, 1)):
@@ -148,7 +148,10 @@ def check_finite(name: str, *arrays: Any) -> None:
 
 
 def extreme_scale(*arrays: Any) -> float:
-    """Power of two near the largest number if products would leave the range of doubles; else 1."""
+    """Power of two near the largest size of the numbers if it is out of range; else 1.
+
+    Numbers divided by it are in the range of `LEAST_SIZE` and `LARGEST_SIZE`.
+    """
     largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     if largest == 0 or LEAST_SIZE <= largest <= LARGEST_SIZE or not math.isfinite(largest):
         return 1.0

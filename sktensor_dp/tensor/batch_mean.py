@@ -1,4 +1,4 @@
-"""Mean of answers of batches to one question, weighted by the precision of each."""
+"""Mean of answers of several batches to one question, weighted by their precisions."""
 
 from dataclasses import dataclass, replace
 
@@ -9,17 +9,17 @@ from sktensor_dp.tensor.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class BatchMean:
-    """Mean of noisy answers, each weighted by the inverse of its variance."""
+    """Mean of noisy answers of d coordinates to m questions, the columns."""
 
-    # The answer of a batch of n samples has variance ``noise + sample_variance / n``. The noise is
-    # known; the other is estimated by the method of moments (DerSimonian & Laird, 1986) from the
-    # distances of answers to the mean before them.
+    # A coordinate of the answer of a batch of n samples has variance ``noise + sample_variance /
+    # n``. The noise is known; `sample_variance` is estimated by the method of moments (DerSimonian
+    # & Laird, 1986) from the distances of answers to the mean before them.
 
     value: Floats  # (d, m)
-    noise_variance: Floats  # (m,): of each column
-    sampling: Floats  # (m,): variance of each column by sampling, over `sample_variance`
-    # Sums over answers, relative to their variances: squared distances in excess of the noise, and
-    # the part that a `sample_variance` of 1 would add.
+    noise_variance: Floats  # (m,): of a coordinate, by noise
+    sampling: Floats  # (m,): of a coordinate, by sampling, over `sample_variance`
+    # Sums over answers, each over its variance: mean squared distances less the noise, and what a
+    # `sample_variance` of 1 would add to these.
     excess: float = 0.0
     expected: float = 0.0
 
@@ -35,13 +35,13 @@ class BatchMean:
 
     @classmethod
     def of(cls, value: Floats, noise_variance: float, n_samples: float) -> "BatchMean":
-        """Answer of one batch of `n_samples`, whose noise has a `noise_variance`."""
+        """Answer (d, m) of one batch of `n_samples`, with noise of `noise_variance`."""
         ones = np.ones(value.shape[1])
         return cls(value, noise_variance * ones, ones / n_samples)
 
     @property
     def sample_variance(self) -> float:
-        """Variance of one sample's answer, 0 where noise explains all."""
+        """Variance of a coordinate of one sample's answer; 0 where noise explains all."""
         return max(self.excess / self.expected, 0.0) if self.expected > 0 else 0.0
 
     @property
@@ -53,9 +53,9 @@ class BatchMean:
     def after(self, other: "BatchMean", noise_ratio: float = 1.0) -> "BatchMean":
         """Mean of this and of `other`, the answer of one more batch.
 
-        The noise of an entry has, averaged over a column, `noise_ratio` times `noise_variance`.
+        Averaged over a column, noise has `noise_ratio` times `noise_variance`.
         """
-        # Variances of both by column; those by sampling alone if a column has none in both.
+        # Variances of columns before and in the new answer; if both are 0, those by sampling.
         before = self.noise_variance + self.sample_variance * self.sampling
         new = other.noise_variance + self.sample_variance * other.sampling
         if not (before + new).all():

@@ -52,7 +52,7 @@ class Completion:
     mean: float
     biases: list[Floats]
     factors: list[Floats]
-    _linear: ClassVar[str]  # field that holds the size of the low-rank part
+    _linear: ClassVar[str]  # field in which the low-rank part is linear: weights or core
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ class Completion:
         Parameters
         ----------
         coordinates : array-like of int, shape (n, n_modes)
-            Entries to predict. A row without observed entries contributes nothing.
+            Entries to predict. Biases of rows without observed entries are 0.
 
         Returns
         -------
@@ -83,7 +83,7 @@ class Completion:
         return values
 
     def times(self, scale: float) -> Self:
-        """Model of values that are `scale` times as large; variances may be infinite or 0 then."""
+        """Model of values that are `scale` times as large; its variances may be infinite or 0."""
         model: Any = self
         linear = {name: getattr(self, name) * scale for name in ("mean", self._linear)}
         with np.errstate(over="ignore", under="ignore"):
@@ -172,10 +172,9 @@ def complete_cp(
 ) -> CPCompletion:
     """Fit mean, biases and `rank` components to observed entries.
 
-    Biases and rows of the factors are normal with mean 0 and a variance per mode, and
-    per component; the values add normal noise. All variances are estimated, so that what
-    noise explains is shrunk away, superfluous components included. No parameter needs
-    tuning.
+    Biases are normal with a variance for each mode, factors with one for each mode and component,
+    and values have normal noise. All variances are estimated, so that what noise explains is
+    shrunk away, superfluous components included.
 
     Parameters
     ----------
@@ -188,13 +187,13 @@ def complete_cp(
     noise_variance : float, optional
         Known variance of noise in the values, below which the estimate never falls.
     max_iter : int, default=1000
-        Most sweeps over all modes (with components, if there are any).
+        Most sweeps over all modes with components, and as many again after components that noise
+        explains are dropped. Five sweeps of mean and biases come first.
     tol : float, default=1e-5
-        Stop when a sweep changes the noise variance by a smaller share; 0 does all
+        Stop when a sweep changes the noise variance by a smaller fraction; 0 does all
         sweeps.
     random_state : int, Generator, RandomState or None, default=None
-        Chooses starts of the decomposition of the core; the rest draws nothing that
-        the result depends on.
+        Seeds starts: of eigenvalue iterations and of the decomposition of the core.
 
     Returns
     -------
@@ -210,9 +209,9 @@ def complete_cp(
     Notes
     -----
     A sweep costs O(n_entries n_modes rank^2) and O(n_m rank^3) for each mode, and little
-    memory beyond the entries and the factors. It starts from the components of a core in the
-    leading subspaces of the unfoldings (see `start_cp`). Sweeps are extrapolated (Anderson
-    acceleration), since biases and components of one sign trade places slowly.
+    memory beyond the entries and the factors. Sweeps start from the components of a core in the
+    leading subspaces of the unfoldings (see `start_cp`). They are extrapolated (Anderson
+    acceleration), as a bias and a component of one sign slowly take over from each other.
 
     References
     ----------
@@ -233,7 +232,7 @@ def complete_cp(
     >>> bool(abs(model.predict([[7, 1]])[0] - u[7] * v[1]) < 1e-5)
     True
     """
-    # Values whose standard deviation is below this fraction of the largest value count as constant.
+    # Values count as constant if their standard deviation is below this fraction of the largest.
     constant = 1e-14
     # Sweeps of mean and biases alone, before components are started on their residuals.
     bias_sweeps = 5
@@ -268,7 +267,7 @@ def complete_cp(
 
 
 class Posterior:
-    """Mean-field posterior of mean, biases and CP factors of standardised values."""
+    """Mean-field posterior of mean, biases and CP factors of standardised values, by sweeps."""
 
     def __init__(self, entries: SortedEntries, values: Floats, least_noise_variance: float) -> None:
         self._entries = entries
@@ -281,12 +280,12 @@ class Posterior:
         self._residual_variance = self._noise_variance = max(1.0, least_noise_variance)
         self._biases = [np.zeros(n) for n in entries.shape]
         self._bias_variances = [np.zeros(n) for n in entries.shape]
-        # Sweeps forget this start: errors from it and from 1 differ by less than .01 %.
+        # Sweeps forget this start: from 1 errors would differ by less than .01 %.
         self._bias_prior_variances = np.full(entries.n_modes, 0.1)
         self.set_factors([np.zeros((n, 0)) for n in entries.shape])
 
     def set_factors(self, factors: list[Floats]) -> None:
-        """Begin with `factors` and no posterior covariance of their rows."""
+        """Start from `factors`, with posterior covariances of 0 of their rows."""
         self._factors = factors
         # Packed upper triangles.
         self._second_moments = [packed_products(a) for a in factors]
@@ -321,8 +320,8 @@ class Posterior:
         for j in range(rank):
             values = self._component(j)
             norms[j], products[j] = math.sqrt(values @ values), residuals @ values
-        # A component v that is 1 + a times as large fits the residuals e best for a = v'e / |v|^2.
-        # Its norm then is (|v|^2 + v'e) / |v|.
+        # With residuals e, a component of values v fits best if it is 1 + v'e / |v|^2 times as
+        # large. Its norm is then (|v|^2 + v'e) / |v|.
         n_observed = [float(np.count_nonzero(counts)) for counts in self._counts]
         largest_norm = math.sqrt(self._noise_variance) * largest_of_noise(*n_observed)
         kept = norms**2 + products > largest_norm * norms
@@ -333,7 +332,7 @@ class Posterior:
         return bool((norms[~kept] > 0).any())
 
     def _component(self, j: int) -> Floats:
-        """Values of a component at the entries, arranged."""
+        """Values of component `j` at the entries, arranged."""
         values = np.ones(self._entries.n_entries)
         for mode, factor in enumerate(self._factors):
             values *= self._passes.at(np.ascontiguousarray(factor[:, j]), mode)
@@ -344,7 +343,7 @@ class Posterior:
         return [np.array([self._mean]), *self._biases, *self._factors]
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
-        """Replace the posterior means and the noise variance; covariances of rows stay."""
+        """Replace the posterior means by `state`, and the noise variance; covariances stay."""
         n_modes = self._entries.n_modes
         self._noise_variance = max(variance, self._least_noise_variance)
         self._mean, self._biases = float(state[0][0]), list(state[1 : 1 + n_modes])
@@ -355,7 +354,7 @@ class Posterior:
 
     def _update(self, mode: int) -> None:
         """Update the biases and factor of a mode given the others, and all variances."""
-        # A component whose mean square, relative to the values, is smaller becomes 0.
+        # Columns of a smaller mean square become 0.
         negligible = 1e-24
         counts, noise = self._counts[mode], self._noise_variance
         # Values less the mean and the other modes' biases, in the order of `_arranged`.
@@ -399,7 +398,10 @@ class Posterior:
     def _update_mean_and_noise(
         self, mode: int, sums: Floats, target_squares: float, equations: NormalEquations
     ) -> None:
-        """Update mean and noise variance, by sums of targets in rows, and of all their squares."""
+        """Update mean and noise variance after an update of `mode`.
+
+        `sums` of targets are by row, and `target_squares` is the sum of all their squares.
+        """
         bias, rows, counts = self._biases[mode], self._factors[mode], self._counts[mode]
         component_sums = np.sum(equations.design * rows, axis=1)
         # Expected sum of (x - b - z'a)^2 in each row, without that of x^2:
@@ -416,7 +418,7 @@ class Posterior:
         squares_total = target_squares + float(squares.sum())
         for of_mode, variances in zip(self._counts, self._bias_variances, strict=True):
             squares_total += float(of_mode @ variances)
-        # With known noise the residual variance may be below it.
+        # The residual variance may be below known noise, the noise variance not.
         self._residual_variance = max(squares_total / n, _LEAST_NOISE * target_squares / n + _TINY)
         self._noise_variance = max(self._residual_variance, self._least_noise_variance)
 
@@ -432,7 +434,10 @@ class Posterior:
     def completion(
         self, mean: float, deviation: float, n_iter: int, converged: bool
     ) -> CPCompletion:
-        """Fitted model in the units of the values, components by decreasing weight."""
+        """Fitted model in the units of the values, components by decreasing weight.
+
+        Standardised values were values less `mean`, over `deviation`.
+        """
         norms = np.stack([np.linalg.norm(a, axis=0) for a in self._factors])
         order = np.argsort(-np.prod(norms, axis=0), kind="stable")
         norms = norms[:, order]

@@ -1,4 +1,4 @@
-"""Passes over observed entries that updates of CP and Tucker models need."""
+"""Sums over observed entries by which CP and Tucker models are updated."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,20 +10,22 @@ from sktensor_dp.tensor.arrays import Floats, blocks
 from sktensor_dp.tensor.normal_equations import NormalEquations, packed_places
 from sktensor_dp.tensor.sorted_entries import SortedEntries, mode_product
 
-# Doubles in the products of rows that are held at once, for all fibres: 64 MB.
+# Doubles in the products of rows of factors that are held at once: 64 MB.
 _NUMBERS = 2**23
 
 
 class EntryPasses:
-    """Passes over entries fibre by fibre: entries of a fibre differ in one mode alone."""
+    """Sums over entries, fibre by fibre: entries of a fibre differ in one mode alone.
+
+    "Arranged" values of entries are sorted by fibre.
+    """
 
     # Products of the other modes' rows are computed once per fibre (Smith et al., IPDPS 2015).
-    # Fibres of a matrix are rows of its longer mode. "Arranged" means sorted by fibre.
 
     def __init__(self, entries: SortedEntries) -> None:
         self._shape = entries.shape
-        # Fibres of a matrix lie along its shorter mode, whose numbers are then read at random;
-        # fibres of a tensor lie along its longest mode, where they have the most entries.
+        # Fibres lie along the `_inner` mode: of a matrix the shorter one, as numbers of that mode
+        # are read at random, of a tensor the longest one, as fibres then have the most entries.
         longest, shortest = int(np.argmax(self._shape)), int(np.argmin(self._shape))
         self._inner = shortest if entries.n_modes == 2 and longest != shortest else longest
         self._outer = entries.others(self._inner)
@@ -42,7 +44,7 @@ class EntryPasses:
         return np.repeat(numbers.take(self._rows[mode]), self._fibres.sizes)
 
     def row_sums(self, arranged: Floats, mode: int) -> Floats:
-        """Sums of arranged values over each row of a mode, of shape (n_m,)."""
+        """Sums (n_m,) of arranged values over each row of a mode."""
         if mode == self._inner:
             rows, sums = self._fibres.rows, arranged
         else:  # of each fibre first
@@ -56,9 +58,11 @@ class EntryPasses:
         targets: Floats,
         second_moments: Sequence[Floats],
     ) -> NormalEquations:
-        """Normal equations of a mode's factor; `second_moments` hold packed E[a a'] of rows a."""
-        # Sums over entries of x z, and of E[z z'] and z side by side: z is the product of the other
-        # modes' rows.
+        """Normal equations of a mode's factor in a CP model, for arranged `targets`.
+
+        `second_moments` hold packed E[a a'] of the rows a of each factor.
+        """
+        # z is the product of the other modes' rows: sum x z, then E[z z'] and z side by side.
         matrix, size = self._fibres.matrix(targets), second_moments[mode].shape[1]
         moment = self._sums(mode, factors, matrix)
         tables = [np.hstack(pair) for pair in zip(second_moments, factors, strict=True)]
@@ -85,7 +89,7 @@ class EntryPasses:
         return sums
 
     def _members(self, mode: int) -> scipy.sparse.csc_matrix:
-        """Sparse matrix (n_m, n_fibres) with ones where a fibre lies in a row of an outer mode."""
+        """Sparse matrix (n_m, n_fibres) with ones where a fibre is in a row of an outer mode."""
         n = len(self._fibres)
         layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
         return scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
@@ -115,7 +119,10 @@ class EntryPasses:
     def _mixed_sums(
         self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix, mixing: Floats
     ) -> Floats:
-        """Like `_sums`, of Kronecker products of rows, which `mixing` maps to a row of `mode`."""
+        """Sums as by `_sums`, but of Kronecker products of rows times the tensor `mixing`.
+
+        That has the axes of all modes, and maps products to a row (width,) of `mode`.
+        """
         n, width = len(self._fibres), mixing.shape[mode]
         others = [k for k in (*self._outer, self._inner) if k != mode]
         rows = [
@@ -131,7 +138,7 @@ class EntryPasses:
         return np.asarray((matrix.T if mode == self._inner else self._members(mode)) @ mixed)
 
     def core_sums(self, tables: Sequence[Floats], targets: Floats | None = None) -> Floats:
-        """Sums over entries of the outer products of rows of `tables`, times `targets` if given."""
+        """Sums over entries of outer products of rows of `tables`, times arranged `targets`."""
         matrix = self._observed if targets is None else self._fibres.matrix(targets)
         inner, modes = matrix @ tables[self._inner], [*self._outer, self._inner]
         rows = [tables[k].take(self._rows[k], axis=0) for k in self._outer]

@@ -1,4 +1,4 @@
-"""Size of the largest component that noise alone shows."""
+"""Size of the largest eigenvalue or component that noise alone shows."""
 
 import math
 from typing import Any
@@ -11,16 +11,19 @@ LEVEL, TRACY_WIDOM = 0.01, 2.02
 
 
 def edge_of_noise(sigma: Any, size: Any) -> Any:
-    """Largest eigenvalue, about, of a symmetric noise matrix with orthonormal deviation `sigma`."""
-    # Entries off the diagonal have deviation sigma / sqrt(2), and a symmetric matrix of deviation s
-    # has the largest eigenvalue 2 s sqrt(size).
+    """Largest eigenvalue, about, of symmetric noise of deviation `sigma` on the diagonal.
+
+    The matrix has `size` rows; it has the same noise in all orthonormal coordinates.
+    """
+    # Entries off the diagonal have deviation s = sigma / sqrt(2), and the largest eigenvalue is
+    # about 2 s sqrt(size).
     return sigma * np.sqrt(2 * size)
 
 
 def largest_over_edge(size: int, n_blocks: int = 1) -> float:
-    """Largest eigenvalue of symmetric noise at the probability `LEVEL`, relative to the edge.
+    """Largest eigenvalue of symmetric noise over its edge, exceeded with the probability `LEVEL`.
 
-    A matrix of this size may be split in blocks of the same edge.
+    The matrix, of this size, may consist of blocks with the same edge.
     """
     # With entries of variance 1 it is about 2 d^(1/2) + d^(-1/6) t, t of Tracy and Widom's law. The
     # logarithm of P(T > t) falls with 2/3 t^(3/2), and each of k blocks has a k-th of the level.
@@ -33,9 +36,9 @@ def largest_of_noise(*lengths: float) -> float:
 
     Noise fills a tensor with modes of these lengths.
     """
-    # For a matrix the largest singular value of noise: its square is m + s t, with m = (sum of
-    # roots)^2, s = sqrt(m) (sum of 1 / root)^(1/3) and t of Tracy and Widom's law (Johnstone 2001).
-    # Its root is about sqrt(m) + s t / (2 sqrt(m)). For more modes the sum of roots bounds the mean
-    # of the largest norm (Chevet, 1978), and fluctuations are smaller.
+    # For a matrix it is the largest singular value, whose square is m + s t, with m = (sum of
+    # roots)^2, s = sqrt(m) (sum of 1 / root)^(1/3) and t of Tracy and Widom's law (Johnstone 2001);
+    # so it is about sqrt(m) + s t / (2 sqrt(m)). For more modes the sum of roots bounds the mean of
+    # the largest norm (Chevet, 1978), and fluctuations are smaller.
     roots = [math.sqrt(length) for length in lengths]
     return sum(roots) + TRACY_WIDOM / 2 * sum(1 / root for root in roots) ** (1 / 3)

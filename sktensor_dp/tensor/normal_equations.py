@@ -1,4 +1,4 @@
-"""Normal equations of one mode of a CP or Tucker model, and many small linear systems at once.
+"""Normal equations of a mode of a CP or Tucker model, and many small linear systems at once.
 
 A packed matrix is the upper triangle of a symmetric one, row by row.
 """
@@ -25,14 +25,14 @@ def packed_products(rows: Floats) -> Floats:
 
 
 def packed_inner(left: Floats, right: Floats, rank: int) -> Floats:
-    """Traces of ``left[i] @ right[i]`` for packed symmetric matrices, of shape (n,)."""
+    """Traces (n,) of products ``left[i] @ right[i]`` of packed symmetric matrices."""
     twice = np.full(left.shape[1], 2.0)
     twice[diagonal_positions(rank)] = 1.0
     return np.asarray(np.einsum("ij,ij,j->i", left, right, twice), dtype=np.float64)
 
 
 def packed_places(rank: int) -> NDArray[np.intp]:
-    """Index in the packed form of each entry of a symmetric matrix, of shape (rank, rank)."""
+    """Index (rank, rank) of each entry of a symmetric matrix in its packed form."""
     places = np.empty((rank, rank), dtype=np.intp)
     upper = np.triu_indices(rank)
     places[upper] = places.T[upper] = np.arange(len(upper[0]))
@@ -40,19 +40,24 @@ def packed_places(rank: int) -> NDArray[np.intp]:
 
 
 def unpack_rows(packed: Floats, rank: int) -> Floats:
-    """Symmetric matrices, of shape (n, rank, rank), from their packed forms (n, ...)."""
+    """Symmetric matrices (n, rank, rank) from packed ones (n, rank (rank + 1) / 2)."""
     return packed.take(packed_places(rank).ravel(), axis=1).reshape(len(packed), rank, rank)
 
 
 def triangle(packed: Floats, size: int) -> list[Floats]:
-    """Rows of n packed matrices, as views: the k-th has shape (size - k, n), diagonal first."""
+    """Rows, as views, of packed matrices (size (size + 1) / 2, n).
+
+    The k-th row has shape (size - k, n), its diagonal entry first.
+    """
     ends = np.cumsum(np.arange(size, 0, -1)).tolist()
     return [packed[end - size + i : end] for i, end in enumerate(ends)]
 
 
 def factorise(rows: list[Floats], least: float | Floats) -> Floats:
-    """Factorise n matrices, rows of `triangle`, as ``R' diag(d) R`` in place; return 1 / d."""
-    # R, without its unit diagonal, replaces the matrix. Pivots d are raised to `least`.
+    """Factorise n matrices, rows of `triangle`, as ``R' diag(d) R`` in place; return 1 / d.
+
+    R, without its unit diagonal, replaces the matrix. Pivots d are raised to `least`.
+    """
     inverses, scratch = np.empty_like(rows[0]), np.empty_like(rows[0])  # (size, n)
     floors = np.broadcast_to(least, inverses.shape)
     for k, row in enumerate(rows):
@@ -126,20 +131,19 @@ def times(rows: list[Floats], x: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """Normal equations of a mode's rows: sums over entries of derivatives z and targets x."""
+    """Normal equations of a mode's rows, by the derivatives z and targets x of their entries."""
 
-    # (n_rows, r (r + 1) / 2): packed sums of z z', or of its expectation.
-    gram: Floats
-    moment: Floats  # (n_rows, r): sum of x z
-    design: Floats  # (n_rows, r): sum of z
+    gram: Floats  # (n_rows, r (r + 1) / 2): packed sums of z z', or of its expectation
+    moment: Floats  # (n_rows, r): sums of x z
+    design: Floats  # (n_rows, r): sums of z
 
 
 def normal_equations(fibres: Fibres, factors: Sequence[Floats], targets: Floats) -> NormalEquations:
-    """Normal equations of all rows of a mode, for targets sorted by its fibres.
+    """Normal equations of all rows of a mode, for `targets` sorted by its fibres.
 
-    The derivatives z of an entry are the Kronecker product of its rows in the other `factors`.
+    The derivatives z of an entry, which all of a fibre share, are the Kronecker product of its rows
+    in `factors`, those of the other modes.
     """
-    # All entries of a fibre have the same z.
     rank = math.prod(factor.shape[1] for factor in factors)
     size, ones = rank * (rank + 1) // 2, np.ones(len(targets))
     sums, moment = np.zeros((fibres.length, size + rank)), np.zeros((fibres.length, rank))
@@ -153,10 +157,13 @@ def normal_equations(fibres: Fibres, factors: Sequence[Floats], targets: Floats)
 def core_equations(
     entries: SortedEntries, factors: Sequence[Floats], targets: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Sums over entries of z z', x z and z, z the Kronecker product of an entry's factor rows."""
+    """Sums over entries of z z' (n, n), x z and z (n,), z the Kronecker product of factors' rows.
+
+    They are the normal equations of a core of n numbers.
+    """
     ranks = [factor.shape[1] for factor in factors]
     size, n_modes = math.prod(ranks), len(ranks)
-    # Choose the mode whose rows need the fewest products.
+    # Sum along the mode for which this takes the fewest multiplications.
     costs = [
         entries.n_entries * (size // rank) ** 2 + length * size**2
         for rank, length in zip(ranks, entries.shape, strict=True)
@@ -167,8 +174,8 @@ def core_equations(
     equations = normal_equations(
         fibres, [factors[k] for k in entries.others(mode)], targets[fibres.order]
     )
-    # z is a Kronecker product of a row a of this mode and one w of the others: sum a a' (x) w w',
-    # from packed products to (rank, rank, width, width), then its axes in the order of the modes.
+    # z is the Kronecker product of a row a of this mode and w, that of the others. Sum a a' (x) w
+    # w', unpack it to (rank, rank, width, width), and put axes in the order of modes.
     packed = packed_products(factor).T @ equations.gram
     gram = packed[packed_places(rank).ravel()][:, packed_places(width).ravel()]
     gram = gram.reshape(rank, rank, width, width).swapaxes(1, 2)
@@ -184,10 +191,12 @@ def core_equations(
 def solve_rows(
     equations: NormalEquations, counts: Floats, sums: Floats, bias_ridge: float, ridge: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Bias, factor row and packed inverse of the penalised Gram matrix, for each row of a mode."""
-    # Doubles in a block of matrices (2 MB), so that there are few calls.
-    system_numbers = 2**18
-    # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2.
+    """Bias b and factor row a of each row, and packed inverse of its Gram matrix with the ridge.
+
+    b and a minimise ``sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2`` over a
+    row's entries e; `counts` and `sums` (n_rows,) are their number and the sum of x.
+    """
+    system_numbers = 2**18  # doubles in a block of matrices: 2 MB, so that there are few calls
     n, rank = equations.moment.shape
     corners = counts + bias_ridge  # last diagonal entry of each matrix, that of the bias
     bias = sums / corners
@@ -202,7 +211,7 @@ def solve_rows(
         b[:rank], b[rank] = equations.moment[block].T, sums[block]
         packed = _penalised(equations, corners, ridge, block)
         matrices, factored = triangle(packed.copy(), rank + 1), triangle(packed, rank + 1)
-        # Pivots of a positive definite matrix are not below rounding errors.
+        # Exact pivots are larger than rounding errors: raise them to these.
         inverse_pivots = factorise(factored, _LEAST_PIVOT * packed[diagonal_positions(rank + 1)])
         solution = solve_factorised(factored, inverse_pivots, b.copy())
         # Iterative refinement: for badly conditioned matrices the first solution may be far off.
@@ -217,7 +226,7 @@ def solve_rows(
 
 
 def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block: slice) -> Floats:
-    """Packed matrices of a block of rows: Gram matrix and ridge, last the bias with `corners`."""
+    """Packed matrices (..., n) of a block of rows: Gram matrix plus ridge, and last the bias."""
     # Least ridge relative to the Gram matrix: without noise a row with fewer entries than
     # components would be singular.
     least_ridge = 1e-13
@@ -237,15 +246,14 @@ def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block
 def posterior_rows(
     sums: Floats, grams: Floats, noise: Floats, residual: float, prior: float
 ) -> Floats:
-    """Posterior means (n, r) of rows a_i observed as ``sums_i = grams_i @ a_i + e_i``.
+    """Posterior means (n, r) of normal rows a_i observed as ``sums_i = grams_i @ a_i + e_i``.
 
-    The covariance of the error e_i is ``noise_i + residual * grams_i``, `prior` the first variance
-    of rows tried.
+    The covariance of the error e_i is ``noise_i + residual * grams_i``. EM for the variance of rows
+    starts from `prior`. Rows whose gram is 0 stay 0.
     """
-    # EM steps for the prior variance of the rows, its least value relative to the first one, and
-    # ridge of matrices relative to their size.
+    # EM steps, least variance relative to the first one, and ridge of matrices relative to their
+    # size.
     prior_steps, least_prior, least_ridge = 20, 1e-8, 1e-12
-    # Rows whose gram is 0 have no entries and stay 0.
     r = sums.shape[1]
     observed = np.trace(grams, axis1=1, axis2=2) > 0
     posterior = np.zeros_like(sums)

@@ -1,4 +1,4 @@
-"""Orthogonal decomposition of symmetric third-order tensors: one by one, at once, online."""
+"""Orthogonal decomposition of symmetric third-order tensors: by deflation, jointly, online."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ from sktensor_dp.tensor.symmetric import Oracle, tensor_oracle
 
 # A weight below this fraction of the largest is a rounding error.
 NULL_WEIGHT = 1e-12
-# Movement below which restarts are compared by T(u, u, u), whose relative error is about the square
-# of the movement: a few percent.
+# Restarts stop where they would move by less, and are compared by T(u, u, u), whose relative error
+# is then about the square of the move, a few percent.
 _BASIN_TOL = 0.2
 
 
@@ -63,8 +63,8 @@ def simultaneous_power_iteration(
 
 
 def _iterate_frames(oracle: Oracle, frames: Floats, max_iter: int) -> tuple[Floats, Floats]:
-    """Last of a stack (L, k, n) of iterated frames, and T(v, v, v) of their columns, (L, n)."""
-    # Iteration stops once no vector of a frame moves by more than this.
+    """Iterate a stack (L, k, n) of frames; return the last, and T(v, v, v) of columns, (L, n)."""
+    # Iteration stops once no vector of any frame moves by more than this.
     frame_tol = 1e-10
     answers, values = _contract_frames(oracle, frames)
     for _ in range(max_iter):
@@ -86,7 +86,7 @@ def _contract_frames(oracle: Oracle, frames: Floats) -> tuple[Floats, Floats]:
 
 
 def _polar(M: Floats) -> Floats:
-    """Nearest matrices with orthonormal columns, for a matrix or a stack."""
+    """Nearest matrix with orthonormal columns, of a matrix or of each in a stack."""
     left, _, right = np.linalg.svd(M, full_matrices=False)
     return cast(Floats, left @ right)
 
@@ -169,7 +169,7 @@ def robust_tensor_power_method(
     basin_tol = max(tol, float(np.copysign(_BASIN_TOL, tol)))
     starts = rng.standard_normal((n_components, k, n_restarts))
     starts /= np.linalg.norm(starts, axis=1, keepdims=True)
-    # Deflation is added separately, so one query answers for the starts of all components.
+    # Deflation is subtracted separately, so one query serves the starts of all components.
     first_answers = np.hsplit(oracle(np.hstack(list(starts))), n_components)
     for j in range(n_components):
         deflation = _deflation(weights[:j], vectors[:j])
@@ -201,9 +201,9 @@ def orthogonal_decomposition(
 ) -> tuple[Floats, Floats]:
     """Decompose a nearly orthogonally decomposable tensor by least squares.
 
-    All components are iterated at once, from random frames and from the components of
-    `robust_tensor_power_method`, so that none inherits the errors of the others; the frame of
-    largest energy sum_j T(v_j, v_j, v_j)^2 wins. With as many components as rows errors are two
+    All components are iterated together, so that none inherits the errors of others, from random
+    frames and from the components of `robust_tensor_power_method`; the frame of largest energy
+    sum_j T(v_j, v_j, v_j)^2 wins. With as many components as the length of a mode, errors are two
     thirds of those of the robust method; ``benchmarks/decomposition_accuracy.py`` measures them.
 
     Parameters
@@ -279,8 +279,10 @@ def _moved(U: Floats, answers: Floats) -> tuple[Floats, Floats]:
 def _iterate(
     oracle: Oracle, U: Floats, answers: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Power iterations from the columns of U, whose `answers` are known, and the last answers."""
-    # Columns that would move by less than `tol` are left out of queries.
+    """Iterate the columns of U, whose `answers` are known; return columns and answers at the end.
+
+    Columns that would move by `tol` or less are not asked about again.
+    """
     U, answers = U.copy(), answers.copy()
     active = np.arange(U.shape[1])
     for _ in range(max_iter):
@@ -295,9 +297,9 @@ def _iterate(
 
 
 def _signed_end(end: Floats, answer: Floats, tol: float) -> Floats:
-    """Unit vector v of a component, from the `end` of its iteration, with T(v, v, v) positive."""
-    # Take the last step of at most `tol` without a query, so that deflation leaves no residue that
-    # could pass for a component.
+    """Unit vector v of a component, with T(v, v, v) positive, from the `end` of its iteration."""
+    # Take the last step, of at most `tol`, which needs no query: otherwise deflation would leave a
+    # residue that could pass for a component.
     moved, change = _moved(end, answer)
     if change[0] <= tol and np.any(answer):
         return moved[:, 0]
@@ -319,10 +321,9 @@ def _orthogonal_rows(vectors: Floats, n_missing: int, rng: np.random.Generator) 
 class OnlinePowerMethod:
     """Robust tensor power method with an ask-and-tell interface."""
 
-    # A component takes ``max_iter + 1`` steps of all its starts. The last gives T(u, u, u), which
-    # selects the best start, and one more iterate. Further answers refine all components. After an
-    # answer much noisier than others the question is asked again, and the mean of both answers is
-    # used.
+    # A component takes ``max_iter + 1`` steps from all its starts. By the last one the best start
+    # is chosen, and moves once more. Once all components are found, further answers refine them. If
+    # an answer is much noisier than others, the question is asked again, and both are averaged.
 
     # Algorithm 2 of Wang & Anandkumar (2016), but step 7 projects unit iterates, and an eigenvalue
     # is that of its own iterate.
@@ -331,14 +332,14 @@ class OnlinePowerMethod:
     max_iter: int
     seed: int  # of the starts, of each component its own
     n_answers: int  # so far
-    n_waits: int  # answers that made no step of their own
+    n_waits: int  # answers so far that made no step of their own
     log_precision: float  # mean logarithm of the precision of answers
     weights: Floats  # T(v, v, v) of the components found, (n,)
     vectors: Floats  # components found, unit rows, (n, d)
-    component_answers: BatchMean  # answers that the components found were made of, (d, n)
-    starts: Floats  # iterates of the component at work, unit columns, (d, n_restarts)
-    pending: BatchMean | None  # answers to the present question, too noisy for a step, (d, L)
-    best_weight: float  # largest T(u, u, u) of the last answers
+    component_answers: BatchMean  # mean answers for the components found, (d, n)
+    starts: Floats  # iterates for the current component, unit columns, (d, n_restarts)
+    pending: BatchMean | None  # answers to the current question, too noisy for a step, (d, L)
+    best_weight: float  # largest T(u, u, u) of the last step
     best_noise_variance: float  # of the noise in it
     best_vector: Floats  # iterate of the start that had it, (d,)
 
@@ -399,7 +400,7 @@ class OnlinePowerMethod:
         """Take the answers T(I, u, u), as columns, to the last question and move on.
 
         `sigma` is the deviation of noise in T(u, u, u), and `n_samples` the size of the batch.
-        Unless it `may_wait` for a better one, any answer makes a step.
+        With `may_wait` a noisy answer is kept until the next one, instead of making a step.
         """
         # A step waits until its answers have this precision, relative to that of a typical batch.
         least_precision = 0.5
@@ -440,7 +441,7 @@ class OnlinePowerMethod:
         return self.n_answers - self.n_waits
 
     def _power_step(self, answer: BatchMean) -> None:
-        """Power step from all starts of the current component; its last step keeps the best."""
+        """Power step from all starts of the current component, the last of which keeps the best."""
         answers = answer.value - _deflation(self.weights, self.vectors)(self.starts)
         values = np.einsum("ij,ij->j", self.starts, answers)
         moved = unit_columns(answers, self.starts)
@@ -456,8 +457,8 @@ class OnlinePowerMethod:
             self.starts = _starts(self.seed, len(self.weights), *self.starts.shape)
 
     def _polish(self, answer: BatchMean) -> None:
-        """Step of all components at once, from the mean of the answers to their question."""
-        # The answer of a component v_i less what the others explain of it, w_j (v_j' v_i)^2 v_j.
+        """Refine all components at once, by the mean of answers for each, this one included."""
+        # Subtract from the answer for v_i what other components explain, w_j (v_j' v_i)^2 v_j.
         overlaps = (self.vectors @ self.vectors.T) ** 2
         np.fill_diagonal(overlaps, 0.0)
         answers = answer.value - self.vectors.T @ (self.weights[:, None] * overlaps)
@@ -468,7 +469,7 @@ class OnlinePowerMethod:
         self.vectors = vectors.T
 
     def _joined(self, mean: BatchMean, answer: BatchMean) -> BatchMean:
-        """Mean with one more answer to the same question; both have its columns."""
+        """Mean with one more answer to the same question."""
         # T(w, u, u) of symmetric noise is the mean of three equal entries if w is orthogonal to u,
         # so outside the span of the questions it has a third of the variance of T(u, u, u).
         inside = min(mean.value.shape[1] / len(self.starts), 1.0)
@@ -476,7 +477,7 @@ class OnlinePowerMethod:
 
 
 def _starts(seed: int, component: int, dim: int, n_restarts: int) -> Floats:
-    """Random unit columns (dim, n_restarts) from which one component starts, of its own seed."""
+    """Random unit columns (dim, n_restarts) from which a component starts."""
     starts = np.random.default_rng([seed, component]).standard_normal((dim, n_restarts))
     return cast(Floats, starts / np.linalg.norm(starts, axis=0))
 

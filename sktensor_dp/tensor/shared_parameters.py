@@ -1,4 +1,4 @@
-"""Effects and components of rows that all units share, by noisy sums of clipped residuals.
+"""Effects of rows that all units share, by noisy sums of clipped residuals, and components.
 
 A unit is the protected person, a row of the unit mode; the other modes are shared.
 """
@@ -20,13 +20,13 @@ from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows, m
 _GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
 # Least probability of a grid point, and least prior variance relative to the first.
 _LEAST_PROBABILITY, _LEAST_RATIO = 1e-12, 5e-4
-# Number of steps for prior distributions, each as far as so many EM steps, and the gain of a row's
-# log likelihood by which one is the last: posteriors move by no more (Kullback-Leibler divergence).
+# Largest number of steps for both priors; number of EM steps for probabilities of the grid in each,
+# and of EM steps that one for the variance is worth at most; and the gain in log likelihood of a
+# row below which a step is the last.
 _STEPS, _EM_STEPS, _LEAST_GAIN = 11, 5, 1e-5
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
-# Clip of residuals, in standard deviations, that does not change a table of two equally frequent
-# values.
+# Clip of residuals, in standard deviations, beyond which none is if values are two, equally often.
 UNCLIPPED = 2.0
 # Least distance of a mean from the nearer bound, relative to half the range.
 LEAST_ROOM = 1e-6
@@ -34,34 +34,33 @@ LEAST_ROOM = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class SharedComponents:
-    """Factors of the shared modes, in which a unit's values are linear: ``g' z`` at an entry."""
+    """Factors of the shared modes, by which a unit with weights g adds ``g' z`` to an entry."""
 
-    # z holds products of one number from the entry's row of each factor: of equal columns (CP), or
-    # of all combinations of columns (Tucker, where g is the unit's slice of the core).
+    # z of an entry holds products of one number from its row of each factor: of equal columns (CP),
+    # or of all combinations of columns (Tucker, where g is the unit's slice of the core).
 
     factors: tuple[Floats, ...]  # (n_m, r_m): one per shared mode, in order
-    full_core: bool  # whether all combinations of columns count
-    # (n_combinations, q): weights of combinations in each of a unit's q parameters; by default each
-    # combination has its own.
+    full_core: bool  # True if all combinations of columns count
+    # (n_products, q): z times this has a number for each of a unit's q weights; None for z itself.
     mixing: Floats | None = None
 
     def __post_init__(self) -> None:
-        if self.mixing is not None and self.mixing.shape[:-1] != (self._n_combinations,):
-            raise ValueError(f"mixing must have {self._n_combinations} rows.")
+        if self.mixing is not None and self.mixing.shape[:-1] != (self._n_products,):
+            raise ValueError(f"mixing must have {self._n_products} rows.")
 
     @property
     def n_components(self) -> int:
-        """Number of weights that a unit has."""
-        return self._n_combinations if self.mixing is None else self.mixing.shape[1]
+        """Number q of weights that a unit has."""
+        return self._n_products if self.mixing is None else self.mixing.shape[1]
 
     @property
-    def _n_combinations(self) -> int:
-        """Number of products in z before `mixing`."""
+    def _n_products(self) -> int:
+        """Number of products in z."""
         ranks = [factor.shape[1] for factor in self.factors]
         return int(np.prod(ranks)) if self.full_core else ranks[0]
 
     def rows(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Derivatives z of values with respect to a unit's weights, of shape (n, n_components)."""
+        """Derivatives of values in a unit's weights at `coordinates` of shared rows; (n, q)."""
         product = kronecker_rows if self.full_core else khatri_rao_rows
         rows = product(self.factors, coordinates)
         return rows if self.mixing is None else rows @ self.mixing
@@ -71,10 +70,10 @@ def components_of_cells(
     factor: Floats, shape: Sequence[int], ranks: Sequence[int], *, full_core: bool,
     random_state: RandomState,
 ) -> SharedComponents:  # fmt: skip
-    """Factors of the shared modes from a factor of all cells, of shape (n_cells, r).
+    """Factors of the shared modes, of lengths `shape`, from a factor of all cells, (n_cells, r).
 
-    By truncated HOSVD; what is left of the factor, in the frames, becomes `mixing`. If there is one
-    shared mode, its factor is that of the cells, with columns of 0 up to its rank.
+    By truncated HOSVD, whose core becomes `mixing`. If there is one shared mode, its factor is that
+    of the cells, with columns of 0 up to its rank.
     """
     n_columns = factor.shape[1]
     if len(shape) == 1:
@@ -96,13 +95,13 @@ def components_of_cells(
 
 @dataclass(frozen=True, eq=False)
 class SharedEffects:
-    """Posterior of the effects (biases) of the rows of one shared mode."""
+    """Posterior of the effects (biases) of the rows of one shared mode, in units of values."""
 
     means: Floats  # (n_rows,)
     variances: Floats  # (n_rows,)
     # (n_rows,): posterior mean of half the logarithm of a row's weight over the mean weight.
     popularity: Floats
-    prior_variance: float  # of the effects
+    prior_variance: float  # of an effect
 
     @property
     def is_hidden(self) -> bool:
@@ -111,31 +110,34 @@ class SharedEffects:
 
 
 def clip_of_two_values(half: float, mean: float) -> float:
-    """Clip, in standard deviations, of residuals about `mean` that changes no table of two values.
+    """Clip, in standard deviations of values, for values at both ends of a range with this `mean`.
 
-    The two are the ends of a range; `half` is half of its width.
+    `half` is half the width of the range, and `mean` from its middle.
     """
-    # The rarer one is as many deviations from their mean as the root of this.
+    # The root is the distance of the rarer end from the mean, in standard deviations.
     return UNCLIPPED * math.sqrt((half + abs(mean)) / max(half - abs(mean), LEAST_ROOM * half))
 
 
 def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
-    """Clip of residuals about `mean`, in standard deviations; `half` is half the range.
+    """Clip, in standard deviations, of values with this `deviation` and `mean` in a range.
 
-    It is `clip_of_two_values` where all values are at the bounds, and falls with their variance: a
-    small clip leaves signs of residuals, which noise hides least, but which tell medians.
+    It is `clip_of_two_values` where all are at the ends, and falls with their variance: a small
+    clip leaves signs of residuals, which noise hides least, but which show medians.
     """
     clip = clip_of_two_values(half, mean) * ratio_to_largest(deviation, half, mean)
     return min(clip, 2 * half / deviation)
 
 
 def ratio_to_largest(deviation: float, half: float, mean: float = 0.0) -> float:
-    """Variance of values over the largest that values of this `mean` can have."""
+    """Variance of values over the largest that values of this `mean` can have; 1 at most."""
     return deviation**2 / max(half**2 - mean**2, deviation**2)
 
 
 def clipped_response(clip: float | Floats, deviation: float = 1.0) -> Any:
-    """Change in the mean of ``clip(x, -c, c) / c`` per unit of a shift of a normal residual x."""
+    """Derivative of the mean of ``clip(x, -C, C) / C`` in a shift of a normal x of mean 0.
+
+    C is `clip` deviations of x; the shift is in units of x.
+    """
     return (2 * ndtr(clip) - 1) / (clip * deviation)
 
 
@@ -148,10 +150,10 @@ def clipped_variance(clip: float | Floats) -> Any:
 
 
 def mean_response(clip: float, shifts: Floats, deviations: Floats) -> tuple[Floats, Floats]:
-    """Mean of ``clip(x, -c, c) / c`` for normal x about `shifts`, and its slope in the shift.
+    """Means of ``clip(x, -c, c) / c`` for normal x of means `shifts`, and their derivatives.
 
-    `clip`, c, is in units of x. Of a shift that is itself normal with a deviation, which
-    `deviations` contain, they are the best line (Price 1958).
+    `clip`, c, is in units of x. For an uncertain, normal shift, whose variance is part of that of
+    `deviations`, both are those of the best line (Price 1958).
     """
     high, low = (clip - shifts) / deviations, (-clip - shifts) / deviations
     inside = ndtr(high) - ndtr(low)
@@ -162,22 +164,22 @@ def mean_response(clip: float, shifts: Floats, deviations: Floats) -> tuple[Floa
 
 def shared_effects(
     sums: ArrayLike, weights: ArrayLike, *, noise_std: float, weight_each: float,
-    response: float | Floats, effect_variance: float, about: Floats | None = None,
+    response: float | Floats, effect_variance: float, about: float | Floats = 0.0,
     spread: float | Floats = 1.0,
 ) -> tuple[SharedEffects, Floats]:  # fmt: skip
-    """Effects and popularity of the rows of a mode by empirical Bayes, and the effects' bias.
+    """Effects and popularity of the rows of a mode by empirical Bayes, and the bias of the effects.
 
-    They are estimated from noisy sums and weights of rows; the bias (n_rows,) is how far effects
-    are expected to be above true ones.
+    `sums` and `weights` (n_rows,) have noise of deviation `noise_std`; `effect_variance` is the
+    prior variance that EM starts from. The bias (n_rows,) is the expected error of means.
     """
-    # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise; responses r in [-1, 1]
-    # have mean response * (b_i - about_i) and deviation `spread`. Effects b are normal; weights
-    # have any distribution on a grid (Kiefer & Wolfowitz 1956). Both distributions are estimated
-    # from all rows by EM. The sum of squared weights of a row is `weight_each` times its weight.
+    # For row i there are W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise. Clipped residuals r
+    # have mean response * (b_i - about_i) and deviation `spread`, and the sum of the squares of
+    # w_ui is `weight_each` times the weight. Effects b are normal; weights have any distribution on
+    # a grid (Kiefer & Wolfowitz 1956); both distributions are estimated from all rows by EM.
     noisy, noisy_weights = (np.asarray(array, dtype=np.float64) for array in (sums, weights))
     total = max(float(noisy_weights.sum()), 1.0)
     largest = max(float(noisy_weights.max()), 1.0)
-    # Logarithmic grid of possible weights, one for all rows; without noise each row's own is known.
+    # Possible weights: a logarithmic grid for all rows; without noise each row's own.
     grid = np.maximum(noisy_weights, 0.0)[:, None]
     if noise_std > 0:
         ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
@@ -192,10 +194,10 @@ def shared_effects(
 
 
 class _GridPosterior:
-    """EM over each row's effect, and its true weight on a grid (or one known weight).
+    """Posterior of each row's effect, and of its true weight on a grid, with priors found by EM.
 
-    Arguments are those of `shared_effects`; `variance_each` is the variance of a sum over its
-    weight.
+    Arguments are those of `shared_effects`; `variance_each` is the sampling variance of a sum over
+    its weight.
     """
 
     def __init__(
@@ -207,15 +209,13 @@ class _GridPosterior:
         variance_each: Floats,  # (n_rows, 1), or (1, 1) for all
         response: float | Floats,  # (n_rows,), or one for all
         effect_variance: float,
-        about: Floats | None = None,
+        about: float | Floats,  # (n_rows,), or one for all
     ) -> None:
-        self._sums, self._grid = sums[:, None], grid
+        self._grid = grid
         self._slopes = np.reshape(response, (-1, 1)) * grid
-        if about is not None:
-            self._sums = self._sums + self._slopes * about[:, None]
+        self._sums = sums[:, None] + self._slopes * np.reshape(about, (-1, 1))
         self._squares = self._sums**2
-        # Variance of a row's sum: by noise, and by its entries, whose squared weights sum to its
-        # weight times the mean weight of an entry.
+        # Variance of a row's sum at each weight, given its effect.
         self._variances = noise_std**2 + grid * variance_each + _TINY
         self._log_likelihoods = (
             0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
@@ -223,7 +223,7 @@ class _GridPosterior:
         self._probabilities = np.full(grid.shape[1], 1.0 / grid.shape[1])  # of weights on the grid
         self._least_variance = _LEAST_RATIO * effect_variance
         self.prior_variance = effect_variance
-        # Reuse memory: allocation would cost as much as the arithmetic.
+        # Arrays that `_posterior` writes to: to make new ones would take as long as the arithmetic.
         shape = np.broadcast_shapes(self._sums.shape, grid.shape)
         self._scratch = np.empty(shape), np.empty(shape)
 
@@ -232,16 +232,16 @@ class _GridPosterior:
         last_density = last_step = last_variance = math.nan
         for _ in range(_STEPS):
             posterior, effects, variances, density = self._posterior()
-            squares = effects  # expected ones, in the memory of effects
+            squares = effects  # expected squares of effects, in the memory of `effects`
             squares **= 2
             squares += variances
             squares *= posterior
-            # Over one row less: the mode under a prior by which the variance is not 0 (Chung et
-            # al. 2013), as few rows in much noise would have it.
+            # Divided by one row less: a prior that keeps the variance of few, noisy rows above 0
+            # (Chung et al. 2013).
             mean_square = float(np.sum(squares)) / max(len(squares) - 1, 1)
             variance = self.prior_variance
-            density += math.log(variance) / 2
-            # An EM step of the logarithm, made longer by the secant through the last one.
+            density += math.log(variance) / 2  # log density of that prior
+            # An EM step of the logarithm, lengthened by the secant through the last one.
             step = math.log(max(mean_square, self._least_variance) / variance)
             longer = _secant_factor(last_step, step, moved=math.log(variance / last_variance))
             self.prior_variance = max(variance * math.exp(longer * step), self._least_variance)
@@ -256,13 +256,13 @@ class _GridPosterior:
         """
         posterior, effects, variances, _ = self._posterior()
         mean = _posterior_mean(posterior, effects)
-        # The prior draws means of rows of little weight to 0, though what few choose is often
-        # valued less. Let effects lie about the line ``slope * centred_roots`` of weights' roots.
+        # The prior draws means of rows of little weight to 0, although rows that few choose are
+        # often valued less: expect ``slope * centred_roots``, linear in the root of a weight.
         weights, roots = posterior * self._grid, np.sqrt(self._grid)
         centred_roots = roots - float(np.sum(weights * roots) / np.sum(weights))
         slope, variance_of_slope = self._slope_over(centred_roots, posterior)
         square_of_slope = max(slope**2 - variance_of_slope, 0.0)
-        # Bias of a mean for a slope of 1: the prior takes this fraction of the line away.
+        # Negative bias of a mean for a slope of 1: the prior takes this fraction of the line away.
         bias = variances / self.prior_variance * centred_roots
         variances = variances + square_of_slope * bias**2
         variance = _posterior_mean(posterior, effects**2 + variances) - mean**2
@@ -272,24 +272,24 @@ class _GridPosterior:
         return fitted, -_posterior_mean(posterior, bias) * shrunk_slope
 
     def _slope_over(self, values: Floats, posterior: Floats) -> tuple[float, float]:
-        """Slope of effects over `values` at grid points, by least squares, and its variance."""
+        """Slope of effects on `values` of grid points, by least squares, and its variance."""
         weighted = posterior * self._slopes * values / self._marginal_variances()
         precision = max(float(np.sum(weighted * self._slopes * values)), _TINY)
         return float(np.sum(weighted * self._sums)) / precision, 1 / precision
 
     def _marginal_variances(self) -> Floats:
-        """Variances of sums whose effects are not known."""
+        """Variances of sums, prior variance of effects included."""
         return np.asarray(self._slopes**2 * self.prior_variance + self._variances)
 
     def _posterior(self) -> tuple[Floats, Floats, Floats, float]:
         """Posterior of grid points, mean and variance of the effect at each, and log likelihood.
 
-        EM steps for the points' prior probabilities are made first.
+        It first makes EM steps for prior probabilities of the points. The next call overwrites the
+        first two arrays.
         """
-        # Both arrays are overwritten by the next call.
         posterior, effects = self._scratch
         marginal_variances = self._marginal_variances()
-        # First the logarithm of the likelihood.
+        # `posterior` holds the log likelihood first.
         np.divide(self._squares, marginal_variances, out=posterior)
         posterior += np.log(marginal_variances)
         posterior *= 0.5
@@ -311,14 +311,15 @@ class _GridPosterior:
 
 
 def _secant_factor(last_step: float, step: float, moved: float) -> float:
-    """Factor that lengthens a step to where steps end, if each shrinks by the same ratio.
+    """Factor that lengthens a step to the sum of all to come, if each shrinks by the same ratio.
 
-    It is at most `_EM_STEPS`: where noise hides effects, the likelihood is flat.
+    `moved` is the distance from the last step. The factor is at most `_EM_STEPS`, as the likelihood
+    is flat where noise hides effects.
     """
-    shrunk = last_step - step  # while the variance `moved`
+    shrunk = last_step - step
     return min(moved / shrunk, _EM_STEPS) if moved * shrunk > 0 else 1.0
 
 
 def _posterior_mean(posterior: Floats, values: Floats) -> Floats:
-    """Posterior mean, of shape (n_rows,), of numbers at the points of the grid."""
+    """Posterior means (n_rows,) of `values` at the points of the grid."""
     return np.asarray(np.sum(posterior * values, axis=1), dtype=np.float64)

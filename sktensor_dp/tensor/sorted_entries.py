@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.arrays import Floats, check_finite, check_shape, spans
 
-# Coordinates and positions of entries, in 32 bits where they fit, which halves memory.
+# Coordinates and positions of entries: 32 bits where they fit halve the memory.
 Integers = NDArray[np.signedinteger[Any]]
 
 
@@ -135,7 +135,7 @@ class SortedEntries:
         begins = self.row_pointers(mode)[seen]
         for first in range(0, self.n_entries, size):
             last = min(first + size, self.n_entries)
-            # From the row that holds the first entry to the first that begins after the block.
+            # From the row with the block's first entry to the first that begins after the block.
             next_row, end_row = np.searchsorted(begins, [first + 1, last])
             rows = slice(next_row - 1, end_row)
             yield slice(first, last), seen[rows], np.maximum(begins[rows] - first, 0)
@@ -174,7 +174,7 @@ class Fibres:
 
 def add_at(total: Floats, effects: Floats, rows: Integers) -> None:
     """Add ``effects[rows[e]]`` to ``total[e]`` for each entry e, in place."""
-    # Parts of the entries that fit a second-level cache, with room for so many doubles of each.
+    # Work on spans that stay in a second-level cache, as if each entry had so many doubles.
     numbers_each = 32
     for span in spans(len(total), numbers_each):
         total[span] += effects.take(rows[span])
@@ -209,7 +209,7 @@ def kronecker_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
 def derivatives(
     factors: Sequence[Floats], core: Floats | None, mode: int, coordinates: Integers
 ) -> Floats:
-    """Derivatives (n, r) of a CP (without core) or Tucker model in the rows of one factor."""
+    """Derivatives (n, r) of a CP model (`core` None) or Tucker model in rows of a mode's factor."""
     others = [k for k in range(len(factors)) if k != mode]
     chosen, places = [factors[k] for k in others], coordinates[:, others]
     if core is None:

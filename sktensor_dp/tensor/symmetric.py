@@ -20,7 +20,7 @@ HALVED_FROM = 64
 
 
 def as_cube(values: ArrayLike, name: str, *orders: int) -> Floats:
-    """Convert to floats; ValueError unless all modes, as many as in `orders`, have one length."""
+    """Array of floats; ValueError unless it has one of these `orders`, and modes of one length."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim not in orders or len(set(array.shape)) > 1:
         raise ValueError(
@@ -210,7 +210,7 @@ def is_symmetric(tensor: Floats) -> bool:
 
 def tensor_oracle(T: ArrayLike) -> Oracle:
     """Function from U (k, L) to T(I, u, u) for its columns u; symmetry of T is not checked."""
-    # From 64 rows on half of T is read: of T[j] only the rows from the first of its block up to j.
+    # From `HALVED_FROM` rows on about half of T is read.
     tensor = np.asarray(T, dtype=np.float64)
     if tensor.ndim != 3 or len(set(tensor.shape)) > 1 or tensor.size == 0:
         raise ValueError(f"T must have shape (k, k, k), k >= 1; got shape {tensor.shape}.")
@@ -226,9 +226,8 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
         return answer
 
     def contract_by_halves(U: Floats) -> Floats:
-        """Contract `tensor`, in parts that suit its product with columns."""
-        # BLAS reads T at the speed of memory for one column, but first rearranges it for several:
-        # two columns are multiplied one by one. More than 32 at once are no faster and leave less
+        # BLAS reads T at the speed of memory for one column, but rearranges it first for several:
+        # take one or two columns one by one. More than 32 at once are no faster and leave less
         # cache for T.
         n_columns, answer = U.shape[1], np.empty(U.shape)
         for columns in blocks(n_columns, 1 if n_columns <= 2 else 32):

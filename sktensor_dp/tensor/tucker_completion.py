@@ -81,11 +81,11 @@ def complete_tucker(
 ) -> TuckerCompletion:
     """Fit mean, biases, factors and a core to observed entries.
 
-    Mean-field posterior, from the leading subspaces of the unfoldings, where a CP completion of
-    the same values finds components, with as many columns of each factor at most; otherwise the
-    core is zero. Of a matrix it is the CP completion. Rows of a factor are normal with a variance
-    per column, entries of the core with variance 1; variances of the rows, the biases and the
-    noise are estimated.
+    First a CP completion is fitted. Of a matrix it is the result, in Tucker form, and if it finds
+    no components the core is 0. Otherwise sweeps of a mean-field posterior start from the leading
+    subspaces of the unfoldings, with as many columns at most as CP found components. Rows of a
+    factor are normal with a variance per column, entries of the core with variance 1; variances of
+    rows, biases and noise are estimated.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ def complete_tucker(
     max_iter : int, default=1000
         Most sweeps over all modes and the core.
     tol : float, default=1e-5
-        Stop when a sweep changes the noise variance by a smaller share; 0 does all
+        Stop when a sweep changes the noise variance by a smaller fraction; 0 does all
         sweeps.
     random_state : int, Generator, RandomState or None, default=None
-        Chooses starts of eigenvalue iterations and, of very many entries, those that
-        the first core is fitted to.
+        Seeds starts, as for `complete_cp`, and chooses the entries that the first core is fitted
+        to if they are very many.
 
     Returns
     -------
@@ -156,7 +156,8 @@ def complete_tucker(
             max_iter=max_iter, tol=tol, random_state=random_state,
         ).times(scale)  # fmt: skip
     rng = as_generator(random_state)
-    # Largest rank of an unfolding of the core: each is at most the product of the others.
+    # The rank of CP is the largest that an unfolding of the core can have: each is at most the
+    # product of the others.
     size = math.prod(ranks)
     start = complete_cp(
         entries, targets, max(min(rank, size // rank) for rank in ranks),
@@ -165,10 +166,10 @@ def complete_tucker(
     residuals = targets - start.mean - entries.at_entries(start.biases)
     deviation = float(residuals.std())
     rounding = max(_LEAST_NOISE * np.abs(targets).max(), LEAST_SIZE * known_deviation)
-    # Matrices of one rank have both forms, and CP's components are shrunk by their own errors.
+    # A matrix has both forms, and CP shrinks each of its components by its own errors.
     if entries.n_modes == 2 or deviation <= rounding or not start.weights.any():
         return tucker_of_cp(start, ranks)
-    # Components that CP does not find are noise: a factor of each mode has at most as many columns.
+    # Components that CP does not find are noise: let no factor have more columns than it found.
     fitted_ranks = [min(rank, int(np.count_nonzero(start.weights))) for rank in ranks]
     known_variance = (noise_variance or 0.0) / deviation**2
     residuals /= deviation
@@ -189,7 +190,7 @@ class _TuckerPosterior(Posterior):
     def begin(
         self, start: CPCompletion, deviation: float, subspaces: Sequence[Floats], core: Floats
     ) -> None:
-        """Begin with the biases of a CP model, orthonormal factors and a core."""
+        """Start from the biases of a CP model over `deviation`, orthonormal factors and a core."""
         self._biases = [bias / deviation for bias in start.biases]
         self._bias_variances = [variances / deviation**2 for variances in start.bias_variances]
         prior_variances = start.bias_prior_variances / deviation**2
@@ -208,7 +209,6 @@ class _TuckerPosterior(Posterior):
         super().restore(others, variance)
 
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
-        """Normal equations of the factor of `mode` for `targets`."""
         ranks, n = self._core.shape, self._core.ndim
         moments = np.multiply.outer(self._core, self._core)  # the mean of core (x) core
         moments += self._core_covariance.reshape(ranks + ranks)
@@ -227,9 +227,9 @@ class _TuckerPosterior(Posterior):
         moment = self._passes.core_sums(self._factors, targets).ravel()
         gram = self._passes.core_sums(self._second_moments)
         for mode, rank in enumerate(ranks):
-            # Moments hold a triangle (rank (rank + 1) / 2) of each matrix: fill in all rank^2.
+            # Unpack the triangles of second moments.
             gram = gram.take(packed_places(rank).ravel(), axis=mode)
-        # Each mode has a pair of axes: the first ones of all pairs make rows, the others columns.
+        # Each mode has a pair of axes: first ones of pairs become rows, second ones columns.
         apart = np.arange(2 * n).reshape(n, 2).T.ravel()
         gram = gram.reshape(np.repeat(ranks, 2)).transpose(apart).reshape(size, size)
         # With the eigenvectors V and eigenvalues l of the Gram matrix, covariance and mean are
@@ -241,7 +241,7 @@ class _TuckerPosterior(Posterior):
         self._rescale()
 
     def _rescale(self) -> None:
-        """Scale columns so that the entries of each slice of the core have mean square 1."""
+        """Scale columns of factors so that each slice of the core has expected mean square 1."""
         for mode, rank in enumerate(self._core.shape):
             squares = self._core**2 + np.diag(self._core_covariance).reshape(self._core.shape)
             means = np.moveaxis(squares, mode, 0).reshape(rank, -1).mean(axis=1)
@@ -257,7 +257,7 @@ class _TuckerPosterior(Posterior):
     def tucker(
         self, mean: float, deviation: float, n_iter: int, converged: bool, ranks: Sequence[int]
     ) -> TuckerCompletion:
-        """Fitted model in the units of the values."""
+        """Fitted model of `ranks` in the units of values, which were standardised by the others."""
         model = TuckerCompletion(
             mean=mean + deviation * self._mean, biases=[deviation * bias for bias in self._biases],
             factors=self._factors, core=deviation * self._core, n_iter=n_iter,
@@ -276,9 +276,9 @@ def orthonormalised(
     core: Floats,
     unit_covariance: Floats,
 ) -> TuckerCompletion:
-    """Tucker model in HOSVD form of `factors` and `core`, with mean and biases of `model`.
+    """Tucker model of `factors` and `core` in HOSVD form, of `ranks`; all else is of `model`.
 
-    `unit_covariance` is the prior covariance of a row of the first factor.
+    `unit_covariance` is the prior covariance of a row of the first of these factors.
     """
     # A factor A of fewer columns than its rank is padded: A = Q R, and the core takes up R.
     orthonormal, moves = [], []
@@ -296,7 +296,7 @@ def orthonormalised(
     ]
     for mode, rotation in enumerate(rotations):
         core = mode_product(core, rotation.T, mode)
-    # A row a of the first factor becomes the q with q R = a, then rotated.
+    # A row a of the first factor becomes q with q R = a, times the rotation.
     inverse = np.linalg.pinv(moves[0]) @ rotations[0]
     return TuckerCompletion(
         mean=model.mean, biases=model.biases,

@@ -1,7 +1,8 @@
 """Parameters of each unit (protected person), from its entries and shared effects.
 
 A unit has a level a, a slope t on shared effects, a slope p on popularity and q weights g of
-components. A *cell* is a combination of rows of the shared modes.
+components: differences from the shared model, whose predictions they add to. A *cell* is a
+combination of rows of the shared modes.
 """
 
 import math
@@ -24,22 +25,20 @@ from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # Least prior variance of a level, relative to the noise variance.
 LEAST_VARIANCE = 1e-9
-# Prior variance of a level that values of its unit alone decide, relative to the noise.
+# Prior variance, relative to the noise, of a level that its unit's values alone decide.
 FREE_LEVEL = 1e4
-# Number of parameters of a unit other than those of components: level, slope, slope on popularity.
+# Number of parameters of a unit without components ("plain" ones): level and both slopes.
 N_PLAIN = 3
 
 
 @dataclass(frozen=True, eq=False)
 class EntryEffects:
-    """Sums of the shared effects of each entry's rows, and the derivatives in components."""
+    """Sums over the shared modes of `SharedEffects` at each entry, and its row of components."""
 
-    # (n,): sum over the shared modes of the effects of the entry's rows.
-    effects: Floats
-    variances: Floats
-    popularity: Floats
-    # (n, q): derivatives of the values with respect to the unit's components; none by default.
-    components: Floats | None = None
+    effects: Floats  # (n,)
+    variances: Floats  # (n,)
+    popularity: Floats  # (n,)
+    components: Floats | None = None  # (n, q): derivatives of values in weights of components
 
     def design(self) -> Floats:
         """Derivatives of values with respect to all parameters of a unit, of shape (3 + q, n)."""
@@ -50,7 +49,7 @@ class EntryEffects:
 def effects_at_entries(
     fitted: Sequence[SharedEffects], coordinates: NDArray[np.intp], components: Floats | None = None
 ) -> EntryEffects:
-    """Sum the effects, variances and popularity of each entry's rows over the shared modes."""
+    """Sums over the shared modes at `coordinates` (n, n_shared); `components` are passed on."""
     columns = np.asarray(coordinates).T
     pairs = list(zip(fitted, columns, strict=True))
     zero = np.zeros(columns.shape[1])
@@ -70,13 +69,13 @@ def fold_in_units(
     n_units: int,
     level: float,
     noise_variance: float,
-    level_variance: float | None = None,
+    level_variance: float,
 ) -> Floats:
     """Parameters (n_units, 3 + q) of each unit from its own entries; zeros where it has none.
 
-    Ridge regression, for each unit by itself, of ``x = level + b + a + t b + p f + g'z`` on the
-    effect b of an entry, its popularity f and its components z, with noise of `noise_variance` and
-    the variance of b.
+    `units` are the units of entries, from 0; `values` are theirs. For each unit by itself it is a
+    ridge regression ``x = level + b + a + t b + p f + g'z`` on an entry's effect b, popularity f
+    and components z, with errors of `noise_variance` plus the variance of b.
     """
     design = shared.design()
     prior = prior_variances(len(design), noise_variance, level_variance)
@@ -100,10 +99,13 @@ def fold_in_units(
 
 
 def _solution(rows: list[Floats], b: Floats) -> tuple[Floats, Floats]:
-    """Solutions of ``(I + M) x = b`` for many M, given as a `triangle`, and inverse pivots."""
-    # Reads raw data, so nothing may raise, whatever M and b hold. M is positive semidefinite, so
-    # pivots are at least 1 (rounding is corrected), and no number of a solution exceeds the sum of
-    # the moduli of b.
+    """Solutions of ``(I + M) x = b`` for many M, rows of a `triangle`, and inverse pivots.
+
+    `rows` and `b` are overwritten.
+    """
+    # This reads raw data: nothing may raise, whatever M and b hold. As M is positive semidefinite,
+    # pivots are 1 or more, and no number of a solution exceeds the sum of the moduli of b: correct
+    # rounding to that.
     for row in rows:
         row[0] += 1.0
     bound = sum_of_rows(np.abs(b))
@@ -114,7 +116,7 @@ def _solution(rows: list[Floats], b: Floats) -> tuple[Floats, Floats]:
 def predict_units(
     parameters: Floats, units: NDArray[np.intp], shared: EntryEffects, *, level: float
 ) -> Floats:
-    """Values of entries, of shape (n,), from their units' parameters and shared effects."""
+    """Values (n,) of entries by the `parameters` of their `units`, and shared effects."""
     of_units = np.einsum("nq,qn->n", parameters[units], shared.design())
     return np.asarray(level + shared.effects + of_units, dtype=np.float64)
 
@@ -126,41 +128,36 @@ def precisions(shared: EntryEffects, noise_variance: float) -> Floats:
     return np.asarray(1.0 / (noise_variance + shared.variances), dtype=np.float64)
 
 
-def prior_variances(
-    size: int, noise_variance: float, level_variance: float | None = None
-) -> Floats:
-    """Prior variances of all parameters of a unit, of shape (size,): level, slopes, components."""
-    # Those of an unknown level and of popularity are relative to the noise, those of components 1.
-    if level_variance is None:
-        level_variance = defaults.LEVEL_VARIANCE * noise_variance
+def prior_variances(size: int, noise_variance: float, level_variance: float) -> Floats:
+    """Prior variances (size,) of all parameters of a unit: level, slopes, components."""
     level = max(level_variance, LEAST_VARIANCE * noise_variance)
     plain = [level, defaults.SLOPE_VARIANCE, defaults.POPULARITY_VARIANCE * noise_variance]
     return np.array([*plain, *np.ones(size - N_PLAIN)])
 
 
 class CellEntries:
-    """Values of a block of units in the cells that they observed, less shared `offsets`."""
+    """Values of n units in the cells in which they have entries, less the cells' `offsets`."""
 
     def __init__(self, values: scipy.sparse.csr_matrix, offsets: Floats) -> None:
         self.counts = np.diff(values.indptr)
         self._values = of_same_shape(values, values.data - offsets.take(values.indices))
 
     def pattern_sums(self, table: Floats) -> Floats:
-        """Sums of the rows of a `summable` table over each unit's cells: (n_columns, n_units)."""
+        """Sums (n_columns, n) of the rows of a `summable` table over each unit's entries."""
         pattern = of_same_shape(self._values, np.ones(self._values.nnz))
         return np.ascontiguousarray((pattern @ table).T)
 
     def moments(self, table: Floats) -> Floats:
-        """Sums over each unit's entries of values times rows of `table`: (n_columns, n_units).
+        """Sums (n_columns, n) of values times their cell's row of `table` over each unit's entries.
 
-        The row is that of the entry's cell; entries are added in their order.
+        Entries are added in their order.
         """
         return np.ascontiguousarray((self._values @ table).T)
 
     def residuals(self, means: Floats, terms: Sequence[Floats], scale: float) -> Floats:
-        """Values less their predictions, over `scale`, clipped to [-1, 1].
+        """Values less predictions, over `scale`, clipped to [-1, 1]; one for each entry.
 
-        `means` are parameters of the level, which has no term, and then of each of the `terms`.
+        `means` are posterior means (1 + n_terms, n): of the level, then of each of the `terms`.
         """
         residuals, cells = self._values.data.copy(), self._values.indices
         predicted = np.repeat(means[1], self.counts) * terms[0].take(cells)
@@ -173,13 +170,13 @@ class CellEntries:
         return np.clip(residuals, -1.0, 1.0, out=residuals)
 
     def lengths(self, residuals: Floats) -> Floats:
-        """Norm of each unit's residuals, (n_units,); squares add up in the order of its entries."""
+        """Norm (n,) of each unit's residuals; squares are added in the order of its entries."""
         squares = residuals**2
         layout = (squares, np.zeros(len(squares), dtype=np.int32), self._values.indptr)
         return np.sqrt(scipy.sparse.csr_matrix(layout, (len(self.counts), 1)) @ np.ones(1))
 
     def products(self, residuals: Floats, weights: Floats, units: slice) -> Floats:
-        """Sums over `units` of residuals times the unit's `weights` (r, n_units): (n_cells, r)."""
+        """Sums (n_cells, r) over some `units` of residuals times the unit's `weights` (r, n)."""
         products = of_same_shape(self._values, residuals)[units]
         return np.asarray(products.T @ np.ascontiguousarray(weights[:, units].T))
 
@@ -197,32 +194,32 @@ class CellUnits:
         # Derivatives of a unit's values in its parameters, but for the level, where they are 1.
         self.terms = tuple(np.ascontiguousarray(column) for column in design[:, 1:].T)
         self.plain_terms = self.terms[: N_PLAIN - 1]
-        # Levels are free: what is shrunk of them would be a component of equal weights.
+        # Levels are next to free: what shrinkage took from them would look like a component.
         free = FREE_LEVEL * noise_variance
         self._deviations = np.sqrt(prior_variances(self.size, noise_variance, free))
         # After scaling by the prior deviations, each matrix is the identity plus a positive
         # semidefinite one.
         design = design * self._deviations
         weighted = precisions(cells, noise_variance)[:, None] * design
-        # By cell, what an entry there adds to its unit's normal equations: right-hand sides, per
-        # value, and the upper triangle of the matrix.
+        # For each cell what an entry there adds to its unit's normal equations: to the right-hand
+        # side by its value, and to the packed matrix.
         self._weighted = np.ascontiguousarray(weighted)
         first, second = np.triu_indices(self.size)
         self._table = summable(weighted[:, first] * design[:, second])
         self.packed_size = len(first)
 
     def posteriors(self, entries: CellEntries) -> tuple[Floats, list[Floats]]:
-        """Posterior means (3 + q, n), and triangular roots Y of components' covariances Y Y'."""
+        """Posterior means (3 + q, n), and triangular roots Y of covariances Y Y' of components."""
         # For any finite numbers in the entries the result is finite.
         with np.errstate(all="ignore"):
             packed = entries.pattern_sums(self._table)
             rows = triangle(packed, self.size)
-            # Plain parameters are eliminated first: rows beyond them are of components alone.
+            # Plain parameters come first and are eliminated: rows beyond are of components alone.
             means, inverse_pivots = _solution(rows, entries.moments(self._weighted))
             roots = rows[N_PLAIN:]
             roots_of_inverses(roots, inverse_pivots[N_PLAIN:])
             means *= self._deviations[:, None]
-            # `roots` are views of the end of `packed`, and of prior variance 1 none exceeds 1.
+            # `roots` are views of the end of `packed`; by the prior variance 1 none exceeds 1.
             begin = len(packed) - sum(map(len, roots))
             np.clip(packed[begin:], -1.0, 1.0, out=packed[begin:])
         is_finite = np.isfinite(means).all(axis=0) & np.isfinite(packed[begin:]).all(axis=0)
@@ -232,8 +229,9 @@ class CellUnits:
 
 
 def summable(table: Floats) -> Floats:
-    """Table with each column rounded so that sums of any of its rows are exact."""
-    # Multiples of u A, with A a power of 2 above the sum of a column's moduli, add up exactly.
+    """Table with columns rounded so that sums of any of its rows, each once, are exact."""
+    # With a power of 2, A, above the sum of a column's moduli, multiples of A times the unit
+    # roundoff add up exactly.
     largest = np.abs(table).max(axis=0, initial=0.0)
     exponents = np.frexp(largest)[1] + math.frexp(len(table))[1]
     anchors = np.ldexp(1.0, np.minimum(exponents, 1022))
@@ -241,7 +239,7 @@ def summable(table: Floats) -> Floats:
 
 
 def sum_of_rows(rows: Floats) -> Floats:
-    """Sum of the rows, one after the other: no column depends on the number of columns."""
+    """Sum of rows, added one by one: no digit depends on the number of columns."""
     total = rows[0].copy()
     for row in rows[1:]:
         total += row

@@ -23,8 +23,7 @@ from sktensor_dp.tensor.arrays import (
 Operator = Callable[[Floats], Floats]
 
 
-# On an invariant subspace ARPACK restarts from a random vector. If that vector cannot be seeded,
-# block iteration is used.
+# On an invariant subspace ARPACK restarts from a random vector. It is used if that can be seeded.
 _ARPACK_IS_SEEDABLE = "rng" in inspect.signature(eigsh).parameters
 
 # Least pivot of a Cholesky factor, relative to the largest, for which a second orthogonalisation
@@ -79,9 +78,9 @@ def top_eigenpairs(
 
     Notes
     -----
-    Up to d = 600, and where nine blocks are the matrix, LAPACK reduces it. Beyond, ARPACK
-    takes arrays (from SciPy 1.17, where it can be seeded), and a restarted block Krylov iteration
-    functions (Musco & Musco, NIPS 2015).
+    Up to d = 600, and where nine blocks of vectors have more than d columns, LAPACK reduces the
+    matrix. Beyond, ARPACK takes arrays (from SciPy 1.17, where it can be seeded); functions, and
+    arrays otherwise, are left to a restarted block Krylov iteration (Musco & Musco, NIPS 2015).
 
     Examples
     --------
@@ -112,7 +111,7 @@ def top_eigenpairs(
     block_size = n_components + oversampled
     rng = as_generator(random_state)
     start = rng.standard_normal((d, min(block_size, d)))
-    # Beyond a full basis there must be room for a block: its columns are orthogonal to the basis.
+    # A full basis and one block more, orthogonal to it, must have d columns at most.
     if d <= dense_size or (_BASIS_BLOCKS + 1) * block_size > d:
         matrix = multiply(np.eye(d)) if matrix is None else matrix
         return _oriented(*_dense_pairs(matrix, n_components))
@@ -129,7 +128,7 @@ def top_eigenpairs(
 
 
 def _dense_pairs(matrix: Floats, n_components: int) -> tuple[Floats, Floats]:
-    """Leading eigenpairs of a dense symmetric matrix of any scale, by reduction, largest first."""
+    """Leading eigenpairs of a dense symmetric matrix of any scale by LAPACK, largest first."""
     d = len(matrix)
     try:
         values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[d - n_components, d - 1])
@@ -158,8 +157,8 @@ def _block_krylov(
     multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
     """Leading eigenpairs by Rayleigh-Ritz in a restarted block Krylov space of `start`."""
-    # A Q lies in the span of Q but for the last block. The part outside, block @ outside, gives the
-    # residuals of all Ritz vectors, so none is formed before the end.
+    # With the basis Q, A Q lies in the span of Q but for the last block. Its part outside, block @
+    # outside, gives the residuals of all Ritz vectors, so that none is formed before the end.
     d, width = start.shape
     basis = np.empty((d, _BASIS_BLOCKS * width), order="F")
     projected = np.zeros((basis.shape[1], basis.shape[1]))
@@ -261,15 +260,15 @@ class Whitener:
 
 @dataclass(frozen=True, eq=False)
 class FramedWhitener:
-    """Whitener of moments that are known in the columns of any matrix Q of shape (d, k)."""
+    """Whitener W = Q transform, for a third moment T known as T(Q, Q, Q), Q of shape (d, n)."""
 
-    basis: Floats  # that matrix, Q
-    transform: Floats  # (k, k): E3(W, W, W) = E3(Q, Q, Q)(transform, transform, transform)
-    unwhitening: Floats  # (d, k)
+    basis: Floats  # Q
+    transform: Floats  # (n, k): T(W, W, W) is T(Q, Q, Q) multiplied by it along each mode
+    unwhitening: Floats  # (d, k): M2 W
 
     @property
     def matrix(self) -> Floats:
-        """Whitening matrix W, ``basis @ transform``, of shape (d, k)."""
+        """Whitening matrix W of shape (d, k)."""
         return self.basis @ self.transform
 
     def unwhiten(self, vectors: Floats) -> Floats:
@@ -329,8 +328,8 @@ class NoisyWhitener(Whitener):
         return self.basis @ (self.eigenvalues[:, None] * (self.basis.T @ V))
 
     def in_frame(self, frame: Floats) -> FramedWhitener:
-        """Whitener of third moments that are known in the columns of `frame` only."""
-        # Least eigenvalue of the moment in the frame, relative to the largest; others are raised.
+        """Whitener for third moments that are known as T(frame, frame, frame) alone."""
+        # Eigenvalues of the second moment in the frame are raised to this part of the largest.
         least_in_frame = 1e-4
         image = self.times(frame)
         moment = frame.T @ image
@@ -353,9 +352,9 @@ def noisy_whitener(
 ) -> NoisyWhitener:
     """Whitener by the eigenpairs above the noise `edge`.
 
-    Resolved are those above `most_by_chance` too. Without a second one the first eigenpair alone is
-    kept; else also those below `edge` that are above `hidden_above`. Rounding errors are relative
-    to the eigenvalue `largest`.
+    `n_resolved` counts those above `edge` and `most_by_chance`. If it is 0 or 1, the first
+    eigenpair alone is kept; else all above `edge` or above `hidden_above`. Eigenvalues are raised
+    to rounding errors, relative to `largest`, and to a part of the edge.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > max(edge, most_by_chance)).sum())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
+from sktensor_dp.tensor.defaults import POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     EntryEffects,
@@ -22,18 +22,15 @@ def test_effects_add_up_over_modes():
     np.testing.assert_allclose(at.popularity, [9.0, 10.0, 9.0])
 
 
-@pytest.mark.parametrize("given", [{}, {"level_variance": 0.7}])
-def test_fold_in_is_ridge_regression_of_each_unit(given, seed):
+def test_fold_in_is_ridge_regression_of_each_unit(seed):
     rng = np.random.default_rng(seed)
     n, level, noise = 200, 3.0, 0.8
     units = rng.integers(0, 6, n)  # of eight; the last two have no entry
     shared = EntryEffects(rng.standard_normal(n), rng.uniform(0, 1, n), rng.standard_normal(n))
     values = level + rng.standard_normal(n)
-    known = {"n_units": 8, "level": level, "noise_variance": noise, **given}
+    known = {"n_units": 8, "level": level, "noise_variance": noise, "level_variance": 0.7}
     found = fold_in_units(units, values, shared, **known)
-    priors = np.array([LEVEL_VARIANCE * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise])
-    if given:
-        priors[0] = 0.7
+    priors = np.array([0.7, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise])
     for unit in range(6):
         own = units == unit
         Z = np.column_stack([np.ones(own.sum()), shared.effects[own], shared.popularity[own]])
@@ -59,7 +56,10 @@ def test_fold_in_is_ridge_regression_of_each_unit(given, seed):
 def test_fold_in_needs_noise():
     shared = EntryEffects(np.zeros(1), np.zeros(1), np.zeros(1))
     with pytest.raises(ValueError, match="noise_variance"):
-        fold_in_units(np.zeros(1, int), [1.0], shared, n_units=1, level=0.0, noise_variance=0.0)
+        fold_in_units(
+            np.zeros(1, int), [1.0], shared,
+            n_units=1, level=0.0, noise_variance=0.0, level_variance=1.0,
+        )  # fmt: skip
 
 
 def brute_force(components, coordinates, weights):
