@@ -61,8 +61,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     Parameters
     ----------
     n_components : int, default=5
-        Largest number of groups. A released curve of gains decides how many the data supports;
-        others are joined, with a warning.
+        Largest number of groups. By released gains the fit decides how many the data supports, and
+        joins others, with a warning.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         Shape of the groups, as in scikit-learn. Noisy shapes are moved to a common one, and that to
         a round one, by their known noise; "full" therefore costs little on round groups.
@@ -76,8 +76,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Privacy parameter in [0, 1); well below one over the number of samples. 0 asks
         for pure differential privacy: Laplace and spherical Laplace noise.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        One sample is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
-        released first.
+        Neighbours differ in one sample that is replaced, or added or removed
+        (``docs/guarantee.md``); for the latter a noisy count is released first.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -98,16 +98,18 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     n_components_ : int
         Number of groups that the released gains support; if it is ``n_components``, there may be
         more.
-    gains_ : ndarray
-        Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one,
-        after half of the steps; each sample's gains are clipped to a norm of 1.5.
+    gains_ : ndarray of shape (n_groups,)
+        Released mean log-density of a sample, in nats, in mixtures of 1, 2, ... groups, less that
+        in a mixture of one, after half of the steps; each sample's gains are clipped to a norm of
+        1.5.
     skewness_ : ndarray of shape (n_features,)
         Largest skewness of each column in any group, given the columns before it, by released
-        shifts: 1 of an exponential law, 0 where noise may hide that it is less.
+        shifts: 1 for an exponential law, 0 where it is clearly less, or noise may explain it.
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
-        Number of EM steps; of one group half are releases of means that clip no complete row.
+        Number of EM steps. Of a single group the second half are releases of means that clip no
+        complete row.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -116,14 +118,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     Warns
     -----
     NotEnoughDataWarning
-        If means will have no intervals, as of too few samples, before the charge (where their
-        number is released, with the fit); if the histogram of norms shows nothing; or if groups
-        were joined, unless nearly all rows were scaled down.
+        If means will have no intervals, as of too few samples: before the charge, or where the
+        number of samples is private with the fit; if the histogram of norms shows nothing; or if
+        groups were joined, unless nearly all rows were scaled down.
     UserWarning
         If released moments show that nearly all rows were scaled down to `data_norm`, or that rows
         of persons (``groups``) lack cells: an average then weighs persons by their rows that have
-        its column, as the report says, too. If a group has nearly one value of a column, or lies at
-        the end of its range.
+        the column. If a group has nearly one value of a column, or lies at the end of its range.
 
     See Also
     --------
@@ -205,7 +206,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit_predict(self, X: ArrayLike, y: Any = None, **fit_params: Any) -> Any:
-        """Learn the groups, and return the most probable group of each of the same samples.
+        """Fit the groups to samples, and return the most probable group of each.
 
         Parameters
         ----------
@@ -283,17 +284,17 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return log_density(self._log_joint(X))
 
     def bic(self, X: ArrayLike) -> float:
-        """Bayesian information criterion on samples; lower is better, and not private.
+        """Bayesian information criterion on samples; not private.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, best of those that were not used in the fit.
+            Samples, preferably others than those of the fit.
 
         Returns
         -------
         float
-            -2 log-likelihood of `X` plus log(n_samples) for each parameter.
+            -2 log-likelihood of `X` plus log(n_samples) for each parameter; lower is better.
 
         Notes
         -----
@@ -369,7 +370,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     @property
     def places_(self) -> Integers:
-        """Place (n_components_,) of each group, from 1: groups of one place have one peak."""
+        """Place (n_components_,) of each group, from 1: two at one place have one peak together."""
         return places_of(gaussians_of(self))
 
     def groups_table(
@@ -388,11 +389,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         feature_names : sequence of str of length n_features_in_, optional
             By default the names in `ranges`, ``feature_names_in_``, or numbers.
         ranges : mapping of columns or array-like of shape (n_features_in_, 2), optional
-            Public ranges that :func:`~sktensor_dp.scale_by_ranges` was given: by name where the
-            fit knows names (of a table, also one that was scaled), else in the order of columns.
+            Public ranges that :func:`~sktensor_dp.scale_by_ranges` was given: by name if the fit
+            saw a table with names, else in the order of columns.
         undo : mapping of str to increasing functions, optional
-            For columns that were taken as logs, say, what turns them back, such as ``numpy.exp``:
-            their means are then geometric means. Their spreads stay those of logs.
+            Inverse functions for columns that were transformed before the fit, such as
+            ``numpy.exp`` for logs: their means are then geometric means. Their spreads stay those
+            of logs.
         level : float, default=0.9
             As for :meth:`means_interval`.
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
@@ -401,16 +403,16 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         DataFrame or Table
-            One row per group and column: ``group``, from 1; ``share``, without an interval;
-            ``place``, from 1: groups whose density together has a single peak are at one place, as
-            parts of a cloud of heavy tails are; ``column``; ``mean``, ``mean_low``, ``mean_high``
-            and ``spread``, a standard deviation.
+            One row per group and column: ``group``, from 1; ``share``, its weight; ``place``, from
+            1: groups whose density together has a single peak are at one place, as parts of a cloud
+            of heavy tails are; ``column``; ``mean``, ``mean_low``, ``mean_high`` and ``spread``, a
+            standard deviation.
 
         Warns
         -----
         NotEnoughDataWarning
-            If there are no intervals, or none of a column, and why: their ends are NaN then; or if
-            most rows lack a column.
+            If there are no intervals, or none of a column, whose ends are NaN then; or if most rows
+            lack a column, or noise may hide that they do.
 
         Raises
         ------
@@ -457,19 +459,19 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return new_frame({name: np.ravel(of).tolist() for name, of in columns.items()}, backend)
 
     def means_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Intervals around means, for noise, sampling and overlap of the groups.
+        """Intervals around means that count noise, sampling and overlap of the groups.
 
         Parameters
         ----------
         level : float, default=0.9
-            About this share of the intervals holds the mean of the law, or more of them.
+            About this share of the intervals, or more, holds the mean of the law.
 
         Returns
         -------
         low, high : ndarray of shape (n_components_, n_features)
-            Bounds; noise may put them beyond ``data_norm``. Of more groups than one NaN of a column
-            in which they are skewed (``skewness_``), as they share its tail, or one has nearly one
-            value: what clips take of rare values is not known.
+            Bounds; noise may put them beyond ``data_norm``. With two groups or more, NaN for a
+            column in which groups are skewed (``skewness_``), as they share its tail, or one has
+            nearly one value: what clips take of rare values is unknown.
 
         Warns
         -----
@@ -484,13 +486,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
         Notes
         -----
-        They are normal intervals by the information of the fitted law, wider by what EM steps leave
-        of the distance to convergence, by how far their second half moved. Their limits:
+        They are normal intervals by the information matrix of the fitted law, wider by the
+        estimated distance to convergence, which follows from how far the second half of the EM
+        steps moved. Their limits:
 
-        - Another run may find other groups: intervals are for the groups shown. Where groups share
-          a tail, rows between them may be of either.
-        - They are for means of samples clamped to ranges and scaled down to ``data_norm``, and do
-          not count what lies beyond.
+        - They are for the groups shown; another run may find other groups. Where groups share a
+          tail, rows between them may be of either.
+        - They are for means of samples clamped to ranges and scaled down to ``data_norm``.
         - They count what clips take of log-normal tails that are as skewed as released shifts are,
           within noise, and of values farther out where released second moments show these; of
           longer tails, and of far values that noise hides, they may hold too few. Means of one
@@ -526,14 +528,14 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return low, high
 
     def _std_of_means(self) -> Floats | None:
-        """Root mean squared errors of means, if they are known."""
+        """Root mean squared errors of means, as `std_of_means` has them; None if unknown."""
         if not hasattr(self, "_mean_errors"):
             return None
         n_units = max(round(self.privacy_report_.n_units), 2)
         return std_of_means(gaussians_of(self), self._mean_errors, n_units, as_generator(0))
 
     def _intervals(self, level: float) -> tuple[Floats, Floats, str]:
-        """Normal intervals around means, NaN where there are none, and a sentence on these."""
+        """Normal intervals around means, NaN where there are none, and sentences on doubts."""
         if not 0 <= level < 1:
             raise ValueError(f"level must lie in [0, 1), got {level!r}.")
         std, doubts = self._std_of_means(), []
@@ -564,14 +566,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Parameters
         ----------
         n_samples, n_features : int
-            Size of the data to come; a private number (`neighbours`) as it is released.
+            Size of the data to come; a private number (`neighbours`) as a noisy count shows it.
 
         Returns
         -------
         Forecast
-            Noise of a step's shifts against one standard deviation of a group, for
-            ``n_components`` groups of one size, and the least number of samples that would be
-            enough for them.
+            Noise of a step's means beside one standard deviation of a group, for ``n_components``
+            groups of one size, and the least number of samples that would be enough for them.
 
         Examples
         --------
@@ -590,13 +591,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             check_data_norm(self)
 
     def _fit_units(self, chunks: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
-        """Plan a fit, open a session, ask for steps, publish."""
+        """Fit to units that may be read as often as needed, and publish."""
         check_memory(self.n_components, chunks.n_features)
         n_units = self._largest_number(chunks)
         largest_plan = plan_mixture(self, n_units, chunks.n_features)
         expected = self._warnings_of_intervals(n_units, chunks.n_features)
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
-            if not expected:  # by a number that was released: a public one said nothing
+            if not expected:  # a private number was released by now, and may be less
                 ask.warnings.extend(self._warnings_of_intervals(ask.n_units, chunks.n_features))
             plan = plan_mixture(self, ask.n_units, chunks.n_features)
             ask.divide(plan.releases)
@@ -609,7 +610,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return (NotEnoughDataWarning(f"There will be no intervals: {why_none}."),) * bool(why_none)
 
     def _warnings_by_attributes(self) -> tuple[Warning, ...]:
-        # One warning: where warnings are errors, the others would not show.
+        # A single warning: if warnings are errors, a second one would not show.
         said = doubts_of_ends(self)
         return (DoubtfulParameterWarning(said),) if said else ()
 
@@ -624,7 +625,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.means_.shape
         n_parameters = k * parameters_of_group(self.covariance_type, d) - 1
-        if self.covariance_type == "tied":  # the one covariance of all groups
+        if self.covariance_type == "tied":  # the covariance that all groups share
             n_parameters += n_unique(d, 2)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
@@ -636,7 +637,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return PublicFacts(self._unit, score="log_likelihood", worst_case=self._worst_case)
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
-        """Neighbours of an audit, told apart by their mean along the axis where they differ."""
+        """Neighbours of an audit, told apart by the fitted mean of the first column."""
         return worst_samples(
             self, n_units, lambda fitted: -float(fitted.weights_ @ fitted.means_[:, 0])
         )

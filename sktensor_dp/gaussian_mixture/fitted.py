@@ -1,4 +1,4 @@
-"""Fitted mixtures: attributes in scikit-learn's shapes, files, units of columns, and doubts."""
+"""Fitted mixtures: attributes in scikit-learn's shapes, files, units of columns, and warnings."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,12 +21,12 @@ from sktensor_dp.tensor.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class FittedMixture:
-    """Mixture made of released values, and what was released about it."""
+    """Mixture by released values, and other results of a fit."""
 
     model: Gaussians
-    gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
-    mean_square: float  # of the norms of means that steps made
-    skewness: Floats  # (d,): of whitened columns, in any group, where it is seen
+    gains: Floats  # released mean log-density of 2, 3, ... groups over that of one group less
+    mean_square: float  # mean squared norm of means after the first half of the steps
+    skewness: Floats  # (d,): `seen_skewness`
     errors: MeanErrors
 
 
@@ -53,14 +53,14 @@ class SavedMixture(SavedState):
     )] = ABSENT  # fmt: skip
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes; ModelFileError if no mixture of this type can have them."""
+        """Fitted attributes from a file; ModelFileError if they make no mixture of this type."""
         found = super().attributes(estimator)
-        require(self.n_components_ > 0 and self.n_iter_ > 0, "groups and steps are 1 or more")
+        require(self.n_components_ > 0 and self.n_iter_ > 0, "there must be a group and a step")
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
         if self._mean_errors is not ABSENT:
             is_whole = self._mean_errors.moved.shape == (k, n_scores(1, d))
-            require(is_whole, "steps must have moved all parameters")
+            require(is_whole, "moved must have a column for each parameter of a group")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -76,7 +76,7 @@ class SavedMixture(SavedState):
 
 
 def full_covariances(covariances: Floats, covariance_type: str, k: int, d: int) -> Floats:
-    """Covariances (k, d, d) from those that scikit-learn would have."""
+    """Covariances (k, d, d) from those in the array shape of scikit-learn."""
     if covariance_type in ("full", "tied"):
         return np.broadcast_to(covariances, (k, d, d)).copy()
     return covariances.reshape(k, -1, 1) * np.eye(d)
@@ -97,9 +97,10 @@ def gaussians_of(estimator: Any) -> Gaussians:
 
 
 def move_to_units(estimator: Any, ranges: Floats) -> None:
-    """Move a mixture of columns scaled to [-1, 1] to their units, by `ranges` (n_features, 2).
+    """Move a fitted mixture of columns scaled to [-1, 1] to their own units, in place.
 
-    It takes rows in these units from then on; ``data_norm``, which is of scaled rows, is dropped.
+    `ranges` (n_features, 2) are those that columns were scaled by. ``data_norm`` of scaled rows
+    becomes None.
     """
     low, high = ranges.T
     halves = (high - low) / 2
@@ -113,7 +114,7 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
 
 
 def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
-    """Fitted attributes, the largest group first."""
+    """Fitted attributes by name, with the largest group first."""
     order = np.argsort(-found.model.weights, kind="stable")
     model = found.model.in_order(order)
     attributes = {
@@ -131,7 +132,7 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
 
 
 def names_where(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:
-    """Names of some columns, by a mask."""
+    """Names of the columns of a mask (n_features,); ``column 0`` and so on without names."""
     numbers = [f"column {place}" for place in range(len(columns))]
     names = column_attributes(estimator).get("feature_names_in_", numbers)
     return [name for name, is_one in zip(names, columns, strict=True) if is_one]
@@ -140,24 +141,25 @@ def names_where(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:
 def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
     """Sentences on columns in which groups lie at an end of the range, or have nearly one value.
 
-    `ranges` (n_features, 2) are in the units of means; None of columns scaled to [-1, 1], if any.
+    `ranges` (n_features, 2) are in the units of means. None takes columns as scaled to [-1, 1] if
+    ``data_norm`` is that of such rows; otherwise columns have no known ends.
     """
     low, high = (-1.0, 1.0) if ranges is None else ranges.T
     means = (2 * estimator.means_ - low - high) / (high - low)
     spreads = 2 * np.sqrt(estimator.variances_) / (high - low)
     if ranges is not None:
         means = np.clip(means, -1, 1)
-    # Rows scaled by ranges have this norm at most; others have no ends that are known.
+    # The largest norm of rows scaled to [-1, 1] is the root of their length.
     is_scaled = ranges is not None or math.isclose(
         getattr(estimator, "data_norm_", estimator.data_norm),
         math.sqrt(means.shape[1]),
         rel_tol=0.01,
     )
     low_is_zero = None if ranges is None else low == 0
-    one_valued, parted, beyond = _columns_in_doubt(means, spreads, low_is_zero, has_ends=is_scaled)
+    narrow, parted, beyond = _columns_in_doubt(means, spreads, low_is_zero, has_ends=is_scaled)
     found = {
         "A group has nearly one value of {}. Groups may part by it alone, and hide others, which a "
-        "fit without it shows.": one_valued,
+        "fit without it shows.": narrow,
         "A group has nearly one value of {}, at the end of its range: many zeros, a code of "
         "missing cells such as -9, or logs not taken? Groups may part by it alone, and hide "
         "others, which a fit without it shows.": parted,
@@ -174,23 +176,24 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
 def _columns_in_doubt(
     means: Floats, spreads: Floats, low_is_zero: Any, *, has_ends: bool
 ) -> tuple[NDArray[np.bool_], ...]:
-    """Masks of columns: a group has one value; has it at an end; has its average there otherwise.
+    """Masks of columns of which a group has one value, has it at an end, or has its average there.
 
-    Averages and spreads (k, d) are of columns scaled to [-1, 1].
+    `means` and `spreads` (k, d) are of columns scaled to [-1, 1]. `low_is_zero` (d,) says whether
+    the low end of each range is 0; None if that is unknown.
     """
     to_end = 1 - np.abs(means)
     at_end = (np.abs(to_end) < 0.02) & has_ends  # within a hundredth of the range
-    # From one to ten in spread on, nine in ten rows of two groups of one mean and size are parted
-    # by this column alone.
+    # If spreads of two groups of one mean and size differ ten times, this column alone tells the
+    # group of nine in ten rows.
     narrow = spreads < 0.1 * spreads.max(axis=0)
-    narrow &= ~narrow.all(axis=1, keepdims=True)  # a small cloud, not one value of a column
-    # Normal groups three deviations from an end have 0.1 % of their values beyond it: a group at
-    # the end is no tail of these.
+    narrow &= ~narrow.all(axis=1, keepdims=True)  # narrow in all columns: a small cloud
+    # If all other groups are three deviations or more from the ends, beyond which normal ones have
+    # 0.1 % of their values, a group at an end is no tail of these.
     at_one_end = at_end.all(axis=0) & (np.ptp(np.sign(means), axis=0) == 0)
     gap = (at_end | (to_end > 3 * spreads)).all(axis=0) & ~at_one_end
     parted = (at_end & (narrow | gap)).any(axis=0)
-    # Ones among zeros and counts of rare events may have the low end as their average: they vary
-    # by as much as that. The end is 0, if it is known.
+    # Rare ones among zeros, and counts of rare events, have averages near the low end, 0, and at
+    # least as large a variance.
     varies_less = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)
     may_not_be_low = varies_less & at_one_end if low_is_zero is None else ~low_is_zero
     beyond = (at_end & (may_not_be_low | (means > 0))).any(axis=0) & ~parted
@@ -198,7 +201,7 @@ def _columns_in_doubt(
 
 
 def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:
-    """Warning, if any, that noise hides groups."""
+    """Warning that fewer groups were found than asked for, if so."""
     n_groups = len(found.model.weights)
     if n_groups == plan.n_components:
         return ()

@@ -20,13 +20,15 @@ from sktensor_dp.tensor.symmetric import n_unique
 
 # Numbers of EM steps: the fewest, the most, and without noise.
 FEWEST_STEPS, MOST_STEPS, EXACT_STEPS = 5, 40, 60
-# Rows times mu for each group and column, and rows for each group, that forecasts ask for.
+# Rows times mu for each group and column, and rows for each group, from which a forecast says that
+# samples are enough.
 ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
-# Most matrices of all features that a fit holds at once. For each sphere when spheres are merged:
-# its own, a factor, and that of a merged one. For each group in a step: the sum, its rest, an
-# addend and a product (4), or the model with factors and whiteners (3), the average and its frames
-# (2), released shapes (1), temporaries of moments and shapes (5), and for missing cells an inverse
-# and parts (5). In all: second moments, covariances, and the workspaces of LAPACK.
+# Most (d + 1, d + 1) matrices that a fit holds at once. For each group of a level of merging:
+# covariance, factor and whitener. For each sphere when spheres are merged: its own, a factor, and
+# that of a merged one. For each group in a step: the sum, its rest, an addend and a product (4), or
+# the model with factors and whiteners (3), the average and its frames (2), released shapes (1),
+# temporaries (5), and for missing cells an inverse and parts (5). Single ones: second moments,
+# covariances, and the workspaces of LAPACK.
 LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 17, 12
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
@@ -37,24 +39,22 @@ class MixturePlan:
     """Releases and settings of a fit, chosen from public numbers alone."""
 
     n_components: int
-    n_at_start: int  # groups of the start and the first steps: some to spare, if steps are enough
+    n_at_start: int  # groups in the start and the first quarter of steps: some may be spare ones
     n_features: int
     covariance_type: str
     n_steps: int
-    # Public radius of the ball of samples; 1 if a histogram chooses it, as all else is relative to
-    # it.
+    # Public radius of the ball of samples; if a histogram chooses it 1, as all else is relative.
     radius: float
-    chooses_norm: bool
+    chooses_norm: bool  # True for ``data_norm="auto"``
     random_state: Any
     releases: ReleasePlan
-    # Whether means have intervals: enough samples, and not too many parameters.
-    has_intervals: bool
+    has_intervals: bool  # True if samples are enough, and parameters not too many
     clip: Clipping  # of whitened rows
-    noise: float  # of a coordinate of a group's means over its rows, averaged over steps
+    noise: float  # of a mean over a group's rows of a coordinate of scale 1, averaged over steps
 
     @property
     def n_shape(self) -> int:
-        """Number of coordinates of a released covariance, less the one of its trace."""
+        """Number of coordinates of a released shape: those of a covariance, less its trace."""
         d = self.n_features
         return {"spherical": 1, "diag": d}.get(self.covariance_type, n_unique(d, 2)) - 1
 
@@ -67,26 +67,26 @@ class MixturePlan:
 def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan:
     """Choose the releases of a fit and the number of its steps, and split the budget."""
     k, fractions = estimator.n_components, dict(defaults.FRACTIONS)
-    if k == 1:  # there is nothing to choose
+    if k == 1:  # no gains are needed to choose a number of groups
         del fractions[MixtureGains.name]
     chooses_norm = estimator.data_norm == "auto"
     if chooses_norm:
         fractions = with_histogram(NormHistogram.name, fractions)
     n_steps, mu = EXACT_STEPS, strength(estimator.epsilon, estimator.delta)
     if mu < math.inf:
-        # From FEWEST_STEPS - 1 on, a step for each `ROWS_A_STEP` of rows times mu.
+        # A step for each `ROWS_A_STEP` of rows times mu, beside FEWEST_STEPS - 1.
         allowed = n_samples * mu / (k * n_features) / defaults.ROWS_A_STEP
         n_steps = int(min(max(round(FEWEST_STEPS - 1 + allowed), FEWEST_STEPS), MOST_STEPS))
-    # Spent by `release_steps` and `release_filled`, `release_tails`, `release_start`.
+    # Uses by `release_steps` or `release_filled`, `release_tails`, and `release_start`.
     n_statistics = n_steps + 1 + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses)
-    # Gains come after half of the steps: of fewer than the fewest, none is for groups to spare.
-    # Without noise a few rows of a tail would be one.
+    # Spare groups take a quarter of the steps: not of few. Without noise a few rows of a tail would
+    # pass for a group.
     has_spare = k > 1 and n_steps // 2 >= FEWEST_STEPS and math.isfinite(estimator.epsilon)
     n_spare = defaults.SPARE if has_spare else 0
-    # A group has a k-th of the rows, and noise is averaged over steps.
+    # As if a group had a k-th of the rows, and averaging over steps divided the noise by a root.
     noise = k * step_sigma(estimator, releases, n_samples, n_features) / math.sqrt(n_steps)
     return MixturePlan(
         n_components=k, n_at_start=k + n_spare, n_features=n_features,
@@ -99,8 +99,8 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
 
 
 def no_intervals_by(estimator: Any, n_samples: float, n_features: int) -> str:
-    """Public reason why means have no intervals; empty if they may have some."""
-    # Most parameters for which means_interval decomposes the information matrix.
+    """Public reason why means have no intervals; empty if they have."""
+    # Most parameters for which `means_interval` decomposes the information matrix.
     most_scores = 5000
     if n_scores(estimator.n_components, n_features) > most_scores:
         return f"there are over {most_scores} parameters"
@@ -111,9 +111,9 @@ def no_intervals_by(estimator: Any, n_samples: float, n_features: int) -> str:
 
 
 def step_sigma(estimator: Any, releases: ReleasePlan, n_samples: int, n_features: int) -> float:
-    """Noise of a coordinate of the means over rows that a step releases."""
+    """Deviation of noise on a mean over all rows of a coordinate of scale 1 in a step."""
     cost = releases.cost_of(MixtureStatistics.name)
-    # A contribution has norm 1 about, and two are about sqrt(2) apart.
+    # A contribution has about norm 1, and two of them have a distance of about sqrt(2).
     sensitivity = 1.0 if estimator.neighbours == "add_remove" else math.sqrt(2)
     dimension = estimator.n_components * n_unique(n_features + 1, 2)
     scale = spherical_spread(dimension) / cost.epsilon if releases.delta == 0 else 1 / cost.mu
@@ -122,26 +122,26 @@ def step_sigma(estimator: Any, releases: ReleasePlan, n_samples: int, n_features
 
 def check_memory(k: int, n_features: int) -> None:
     """Raise ValueError if the numbers that a fit holds at once may not fit into memory."""
-    # Doubles for each pair of spheres: its loss, and its place in two tables.
+    # Doubles for each pair of spheres: a loss, and its key in two dictionaries.
     a_pair, d = 64, float(n_features)
-    with_spare = k + defaults.SPARE
-    spheres = defaults.SPHERES * with_spare
-    # Mixtures of 1 to k groups, with factors and whiteners.
-    levels = LEVELS * k * (k + 1) / 2
-    matrices = levels + SPHERE_MATRICES * spheres + STEP_MATRICES * with_spare + SINGLE_MATRICES
-    points = 3.0 * TRIES * spheres * min(with_spare, d)  # of which centres are chosen
+    n_at_start = k + defaults.SPARE
+    n_spheres = defaults.SPHERES * n_at_start
+    n_in_levels = k * (k + 1) / 2  # mixtures of 1 to k groups
+    matrices = LEVELS * n_in_levels + SPHERE_MATRICES * n_spheres + STEP_MATRICES * n_at_start
+    matrices += SINGLE_MATRICES
+    candidates = 3.0 * TRIES * n_spheres * min(n_at_start, d)  # for centres of spheres
     fit = f"A fit of {counted(k, 'group')} of {counted(n_features, 'feature')}"
-    held = matrices * (d + 1) ** 2 + points + a_pair * spheres**2 + WORKSPACE
+    held = matrices * (d + 1) ** 2 + candidates + a_pair * n_spheres**2 + WORKSPACE
     check_feasible(held, fit, "Fit fewer of either.")
 
 
 def strength(epsilon: float, delta: float) -> float:
-    """Gaussian mu of a budget; its epsilon with delta 0, as a single release has about that mu."""
+    """Gaussian mu of a budget; with delta 0 its epsilon: noise of one release is about as large."""
     return gaussian_mu(float(epsilon), float(delta)) if delta > 0 else float(epsilon)
 
 
 def rows_needed(estimator: Any, n_features: int) -> int:
-    """Least number of samples from which a fit finds groups of equal size."""
+    """Number of samples from which a forecast says that a fit finds groups of equal size."""
     k, mu = estimator.n_components, strength(estimator.epsilon, estimator.delta)
     return math.ceil(max(ROWS_NEEDED * k * n_features / mu, LEAST_NEEDED * k))
 
@@ -149,14 +149,14 @@ def rows_needed(estimator: Any, n_features: int) -> int:
 def forecast_mixture(
     estimator: Any, n_samples: int, n_features: int, question: Question
 ) -> Forecast:
-    """Forecast the noise of steps, and how many samples groups of one size need."""
+    """Forecast of the noise of a step's means, and of the samples that groups of one size need."""
     plan = plan_mixture(estimator, n_samples, n_features)
     pure, k = plan.releases.delta == 0, plan.n_components
     _, count_sigma = counted_releases(plan.releases, pure, estimator.neighbours)
     clip = plan.clip
     sigma = step_sigma(estimator, plan.releases, n_samples, n_features)
-    # Noise of a coordinate of a group's summed shifts; its mean shift has k times as much, as a
-    # group has a k-th of the rows, and a length is over all coordinates.
+    # Noise of a coordinate of a group's shifts, in means over all rows. A mean over the group, with
+    # a k-th of the rows, has k times as much, and the length of a shift is over all coordinates.
     shift_sigma = clip.far / math.sqrt(plan.scales.shift) / clip.shift_response * sigma
     noise = k * shift_sigma * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, signal=1.0)
@@ -168,6 +168,6 @@ def forecast_mixture(
 
 
 def parameters_of_group(covariance_type: str, n_features: int) -> int:
-    """Number of parameters of one group: weight, mean, and a covariance of its own."""
+    """Number of parameters of one group: weight, mean, and covariance unless all share one."""
     of_shape = {"full": n_unique(n_features, 2), "tied": 0, "diag": n_features, "spherical": 1}
     return 1 + n_features + of_shape[covariance_type]

@@ -61,10 +61,10 @@ def reads_batches(estimator: Any) -> bool:
 class PrivateTensorPowerMethod(
     PrivateRowsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """Components of the third moment of data, found from private releases.
+    """Components of the third moment of samples, by the power method on private releases.
 
-    The symmetric tensor ``sum_j w_j v_j (x) v_j (x) v_j``, a mean over samples, is decomposed by
-    the power method.
+    The moment ``E[x (x) x (x) x]`` is taken as ``sum_j w_j v_j (x) v_j (x) v_j``, with components
+    v_j of weights w_j.
 
     Parameters
     ----------
@@ -76,16 +76,17 @@ class PrivateTensorPowerMethod(
         Privacy parameter in [0, 1); well below one over the number of samples. 0 asks
         for pure differential privacy: Laplace and spherical Laplace noise.
     whiten : bool, default=True
-        Whether the second moment E[x x'] has the same components and makes them orthogonal;
-        False takes them to be orthonormal. ``"iteration"`` and ``"stream"`` never whiten.
+        True makes components orthogonal by the second moment E[x x'], which is taken to have the
+        same ones; False takes them to be orthonormal. ``"iteration"`` and ``"stream"`` never
+        whiten.
     perturbation : str, default="auto"
-        Where noise is added. ``"whitened_tensor"``: to the second moment, then to the
-        third in the k dimensions it leads to, clipped there. ``"moment_tensor"``: to
-        both in all dimensions (AGN; with ``delta=0`` AVN). ``"iteration"``: to every
-        power step, each of which reads all data. ``"stream"``: to every power step,
-        each of which reads a batch of its own, so that a whole fit costs each sample
-        one query. ``"auto"`` is ``"whitened_tensor"`` for :meth:`fit`, ``"stream"`` for
-        :meth:`partial_fit` and ``"iteration"`` for :meth:`fit_tensor`.
+        Where noise is added. ``"whitened_tensor"``: to the second moment, then to the third,
+        clipped, in the k leading dimensions of the second. ``"moment_tensor"``: to the third in all
+        dimensions (AGN; with ``delta=0`` AVN), and with `whiten` to the second. ``"iteration"``: to
+        every power step, each of which reads all data. ``"stream"``: to every power step, each of
+        which reads a batch of its own, so that a whole fit costs each sample one query. ``"auto"``
+        is ``"whitened_tensor"`` for :meth:`fit`, ``"stream"`` for :meth:`partial_fit` and
+        ``"iteration"`` for :meth:`fit_tensor`.
     data_norm : float, "auto" or None, default=None
         Public Euclidean norm that rows are scaled down to; required. ``"auto"`` spends two
         percent of the budget on a noisy histogram, and takes the norm that one sample in a
@@ -99,13 +100,14 @@ class PrivateTensorPowerMethod(
         has been released, as they cost nothing then; ``ceil(log2(n_features)) + 4``
         where every one is a release.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        One sample is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
-        released first, of every batch of a stream.
+        Neighbours differ in one sample that is replaced, or added or removed
+        (``docs/guarantee.md``); for the latter a noisy count is released first, of every batch of
+        a stream.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
         Seeds starts, and batches of rows for ``"stream"``; never noise, nor the coins that deal
-        out groups, and units that come and go.
+        groups, and rows of private number, to batches.
     verbose : int, default=0
         1 writes one line per release to standard error.
 
@@ -118,8 +120,8 @@ class PrivateTensorPowerMethod(
     weights_ : ndarray of shape (n_components_,)
         Eigenvalues, in decreasing order.
     n_components_ : int
-        Number of components fitted: fewer than asked for where released moments show no more
-        above their noise (steps keep all), or a stream has not found them all yet.
+        Number of components fitted: fewer than asked for if released moments show no more above
+        their noise (power steps keep all), or a stream has not found all yet.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_iter_ : int
@@ -132,13 +134,13 @@ class PrivateTensorPowerMethod(
     Warns
     -----
     NotEnoughDataWarning
-        If released values show that the data was too small at this epsilon; of a stream, if it
-        ends too early, or once it is complete.
+        If released values show fewer components above their noise than asked for, of a stream once
+        it is complete; or if a stream ends before.
 
     See Also
     --------
     PrivateGaussianMixture : Groups of samples, with intervals, tables in units, and missing cells.
-    PrivateSpectralLDA : Topics of documents, of one topic each with ``doc_topic_prior=0``.
+    PrivateSpectralLDA : Topics of documents; with ``doc_topic_prior=0`` each has one topic.
     sktensor_dp.check_inputs : A check of columns, lists and bounds, before a fit is paid for.
     sktensor_dp.tensor.robust_tensor_power_method : The kernel, without privacy.
 
@@ -237,12 +239,12 @@ class PrivateTensorPowerMethod(
         source : iterable of array-likes or sparse matrices, or of pairs
             Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
             them; all rows of a group are in one chunk. For ``"stream"`` each is a batch, read once.
-            Otherwise all are read to validate them and once per release: a list or an object with
-            ``__iter__``, not a generator.
+            Otherwise all are read once for their checks and once per release, so that a generator
+            will not do, but a list or an object with ``__iter__``.
         n_samples, n_features : int or None, default=None
-            Rows, or groups, in all chunks together, and columns; public. Not needed for
-            ``"stream"``, which ``"auto"`` is where a public number of rows is not given. With
-            ``neighbours="add_remove"`` the number of rows is private and must not be given.
+            Number of rows, or groups, in all chunks together, and of columns; public. Not needed
+            for ``"stream"``, which ``"auto"`` means if `n_samples` is public but not given. With
+            ``neighbours="add_remove"`` it is private and must not be given.
 
         Returns
         -------
@@ -285,13 +287,13 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples in no particular order: every batch stands for all. The caller
-            answers for batches being disjoint, and, with ``neighbours="add_remove"``, for no
-            sample deciding in which batch another one is. How many batches there are is public.
+            Samples in random order: every batch stands for all. The caller has to see that batches
+            are disjoint, and with ``neighbours="add_remove"`` that no sample decides in which batch
+            another one is. The number of batches is public.
         y : ignored
         groups : array-like of shape (n_samples,), optional
-            As for :meth:`fit`, in every batch or in none. The caller answers for no
-            group being in two batches: no label is kept.
+            As for :meth:`fit`, in every batch or in none. The caller has to see that no group is in
+            two batches: no label is kept.
         n_samples, **unsupported
             As for :meth:`fit`.
 
@@ -398,8 +400,8 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         ndarray of shape (n_samples,)
-            Their mean is, of the samples' third moment T,
-            ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``. Each depends on its own sample alone.
+            The mean is ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2`` for the third moment T of
+            the samples. Each depends on its own sample alone.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -413,7 +415,7 @@ class PrivateTensorPowerMethod(
 
     @under_own_errors
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Samples of least norm with given projections on the components.
+        """Least-norm samples with given projections on the components.
 
         Parameters
         ----------
@@ -447,14 +449,14 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         n_samples, n_features : int
-            Size of the data to come; a private number (`neighbours`) as it is released.
+            Size of the data to come; a private number (`neighbours`) as a noisy count shows it.
 
         Returns
         -------
         Forecast
-            Noise of each release against the signal of ``n_components`` equally likely
-            components, and the least number of samples that would be enough. Assumed are a norm of
-            ``data_norm / 2`` (1/2 for ``"auto"``).
+            Noise of each release beside the signal of ``n_components`` equally likely components of
+            norm ``data_norm / 2`` (for ``"auto"`` 1/2), and the least number of samples that would
+            be enough.
 
         Examples
         --------
@@ -481,13 +483,13 @@ class PrivateTensorPowerMethod(
             check_data_norm(self)
 
     def _fit_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
-        """Fit to a table; by ``"stream"`` to random batches of its rows, each read once."""
+        """Fit to a table; for ``"stream"`` to random batches of its rows."""
         if self.perturbation != "stream":
             return super()._fit_table(checked, X, groups, n_samples)
         if is_dask(X):
             raise ValueError(
-                "perturbation='stream' splits rows at random, which lie in partitions here. Pass "
-                "parts of them that stand for all to partial_fit."
+                "perturbation='stream' deals rows to batches at random, which are in partitions "
+                "here. Pass batches that stand for all rows to partial_fit."
             )
         given = X
         X = checked._validated_rows(given, reset=True, fits=True, grouped=groups is not None)
@@ -506,19 +508,19 @@ class PrivateTensorPowerMethod(
         """True if each chunk of `source` is a batch of a stream, which is read once."""
         is_partitioned = isinstance(source, PartitionedSource)
         if self.perturbation != "stream":
-            # "auto" reads a stream where the number of rows has to be known and is not given;
-            # partitions are counted where they lie.
+            # "auto" reads a stream if the number of rows is needed and not given; rows of a
+            # partitioned source are counted by its workers.
             unannounced = n_samples is None and not self._number_is_private and not is_partitioned
             return self.perturbation == "auto" and unannounced
         if is_partitioned:
             raise TypeError(
                 "source must be an iterable of batches for perturbation='stream', got a "
-                f"{type(source).__name__}, whose parts add up elsewhere."
+                f"{type(source).__name__}, whose parts other processes read."
             )
         return True
 
     def _fit_units(self, chunks: SampleChunks, columns: Mapping[str, object]) -> Self:
-        """Plan a fit to units that may be read as often as needed; open, ask, publish."""
+        """Fit to units that may be read as often as needed, and publish."""
         plan = plan_moments(self, chunks.n_features, self.perturbation)
         check_memory(plan)
         capped = base.warnings_of_cap(self.n_components, chunks.n_features)
@@ -533,7 +535,7 @@ class PrivateTensorPowerMethod(
         process = OneProcess()
         for batch in read_each(batches, "The source of chunks"):
             process.check()
-            # The first batch pays for all: nobody else has a copy of this stream.
+            # The first batch pays for all: nobody else has a copy of the state before this one.
             fitted = self._fitted_to_batch(
                 batch, state.get("_stream"), base.column_attributes(checked),
                 state.get("privacy_report_"), paid_by_earlier_batch=bool(state),
@@ -554,7 +556,7 @@ class PrivateTensorPowerMethod(
         *,
         paid_by_earlier_batch: bool = False,
     ) -> base.FitResult:
-        """Make one power step on a batch.
+        """Result of one power step on a batch; nothing is set on this estimator.
 
         `stream` and `earlier` are the state and the report after the batches before it, if any.
         """
@@ -587,19 +589,19 @@ class PrivateTensorPowerMethod(
 
 
 def _minus_moment(fitted: Any) -> float:
-    """Minus the fitted third moment along the first axis, which a worst case makes large."""
+    """Minus the fitted third moment along the first axis, on which the neighbours differ."""
     return -float(np.sum(fitted.weights_ * fitted.components_[:, 0] ** 3))
 
 
 def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
-    """Validate a symmetric tensor, and clip entries to a large multiple of `bound`."""
+    """Tensor as floats, checked, with entries clipped to a large multiple of `bound`."""
     tensor = inputs.dense_tensor(T, "; fit() takes samples")
     if tensor.ndim != 3:
         raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")
     tensor_oracle(tensor)  # refuses what is not a finite cube
     largest = TensorChunk.largest_ratio * bound
     tensor = np.clip(tensor, -largest, largest)
-    # Under the caller's error state rounding might raise, which may depend on one entry.
+    # Under the caller's error state rounding may raise, which would tell of single entries.
     with np.errstate(all="ignore"):
         symmetric = is_symmetric(tensor)
     if not symmetric:

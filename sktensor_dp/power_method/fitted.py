@@ -1,4 +1,4 @@
-"""Fitted components, their public attributes, the state of a stream, and all of it in a file."""
+"""Fitted components and the state of a stream, as attributes and in files."""
 
 import math
 from dataclasses import dataclass
@@ -32,23 +32,23 @@ class FittedComponents:
 
     components: Floats  # (k, n_features): unit vectors
     weights: Floats  # (k,): eigenvalues, decreasing
-    n_resolved: int  # how many stand out of the noise
+    n_resolved: int  # number of components above the noise
 
 
 def components_of(method: OnlinePowerMethod) -> FittedComponents:
-    """Components that a power method found."""
+    """Components that a power method has found so far, the current one included."""
     weights, vectors = method.components()
-    # Noise alone has T(u, u, u) of about one deviation, and three for the best of a few starts.
+    # RESOLVED: by noise alone T(u, u, u) is about one deviation, and three for the best start.
     return FittedComponents(vectors, weights, n_resolved=method.n_above(RESOLVED))
 
 
 @dataclass(frozen=True, eq=False)
 class ComponentStream:
-    """Released values carried from batch to batch, and nothing of the batches themselves."""
+    """State of a stream between batches, of released values alone."""
 
-    method: OnlinePowerMethod  # components and starts so far
+    method: OnlinePowerMethod
     settings: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
-    ticket: str | None  # that the next batch shows to the ledger that was charged
+    ticket: str | None  # by which the next batch shows the ledger that the stream was paid for
 
     @property
     def found(self) -> FittedComponents:
@@ -57,14 +57,14 @@ class ComponentStream:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Public attributes of a stream: batches read and needed, whether it is complete."""
+        """Attributes by name: numbers of batches read and needed, and whether it is complete."""
         method = self.method
         progress = (method.n_answers, method.n_answers_needed, method.is_complete)
         return dict(zip(STREAM_PROGRESS, progress, strict=True))
 
 
 def attributes_of(fitted: FittedComponents, plan: MomentPlan) -> dict[str, Any]:
-    """Public attributes of fitted components, by name."""
+    """Fitted attributes by name."""
     return {
         "components_": fitted.components,
         "weights_": fitted.weights,
@@ -124,11 +124,12 @@ class SavedComponents(SavedState):
     _stream: Annotated[ComponentStream, STREAM] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes; ModelFileError if they contradict one another."""
+        """Fitted attributes from a file; ModelFileError if they contradict one another."""
         found = super().attributes(estimator)
-        require(self.n_components_ > 0 and self.n_iter_ > 0, "components and steps are 1 or more")
+        require(self.n_components_ > 0 and self.n_iter_ > 0, "there must be a component and a step")
         progress = [name in found for name in STREAM_PROGRESS]
-        require(all(progress) or not any(progress), "a stream must have all of its progress")
+        wanted = "a stream must have n_batches_seen_, n_batches_needed_ and is_complete_"
+        require(all(progress) or not any(progress), wanted)
         if "_stream" in found:
-            require(all(progress), "a stream must have progress")
+            require(all(progress), wanted)
         return {**found, "_n_features_out": self.n_components_}

@@ -24,23 +24,24 @@ from sktensor_dp.queries.samples import (
 from sktensor_dp.tensor.largest_of_noise import edge_of_noise
 from sktensor_dp.tensor.symmetric import n_unique
 
+# Perturbations that add noise to power steps.
 BY_STEPS = ("iteration", "stream")
 PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
-# An eigenvalue of a third moment counts as found if it exceeds this many deviations of noise.
+# A component counts as found if its T(u, u, u) exceeds this many deviations of noise.
 RESOLVED = 4.0
-# Clip that few samples reach, relative to the norm of an average third moment.
+# Clip of third moments that forecasts assume, in norms of an average one: few samples reach it.
 CLIP = 3.0
 # Law that forecasts assume.
 LAW = (
     "Components are assumed to be equally likely, orthogonal, and half as long as data_norm allows."
 )
-# Most arrays of one size that a fit holds at once, counted in the code. SQUARES of the width: a
-# total and a rest for a chunk and for a part of it (4), and a part's own sum as sparse product, its
-# indices, and both dense (4). Later steps hold fewer. CUBES of the subspace: positions of triples
-# (1) and their temporaries (2), the released cube, two products and their result (4), and a copy
-# (1).
+# Most arrays that a fit holds at once, counted in the code. SQUARES, (d, d) for d features: a total
+# and a rest for a chunk and for a part of it (4), and a part's own sum as sparse product, its
+# indices, and both dense (4). Later steps hold fewer. CUBES, (k, k, k) for a subspace of k
+# dimensions: positions of triples (1) and their temporaries (2), the released cube, two products
+# and their result (4), and a copy (1).
 SQUARES, CUBES = 8, 8
-# Number of vectors of all features for each component and start: bases, whitened bases, starts,
+# Vectors of all features, for each component and for each start: bases, whitened bases, starts,
 # noisy answers, and a total and a rest of sums.
 VECTORS = 16
 # Doubles in blocks that are worked on at once.
@@ -54,16 +55,15 @@ class MomentPlan:
     n_components: int  # capped by the number of features
     n_features: int  # of the data
     perturbation: str  # where noise is added; never "auto"
-    whiten: bool  # whether third moments, if released, are whitened by second ones
+    whiten: bool  # True if third moments are whitened by second ones, where these are released
     # Settings of the power method, and the seed of its starts.
     n_restarts: int
     max_iter: int
     random_state: object
-    # Public radius of the ball of samples; 1 if a histogram chooses it, as all else is relative to
-    # it.
+    # Public radius of the ball of samples; if a histogram chooses it 1, as all else is relative.
     radius: float
-    releases: ReleasePlan  # the budget; of one batch in a stream
-    chooses_norm: bool = False
+    releases: ReleasePlan  # of a fit; of a stream those of one batch
+    chooses_norm: bool = False  # True for ``data_norm="auto"``
 
 
 def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPlan:
@@ -72,14 +72,14 @@ def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPl
     if perturbation == "auto":
         perturbation = "whitened_tensor"
     if max_iter is None:
-        # Where each iteration is a release, a logarithm of the dimension leads from a random start
-        # to a component, and 4 more to convergence; on a released tensor iterations cost nothing.
+        # Where each iteration is a release: as many as lead from a random start near a component,
+        # a logarithm of the dimension, and 4 to converge. On a released tensor they cost nothing.
         needed = math.ceil(math.log2(max(n_features, 2))) + 4
         max_iter = needed if perturbation in BY_STEPS else 100
     fractions = _fractions(perturbation, estimator.whiten, noiseless=math.isinf(estimator.epsilon))
     chooses_norm = estimator.data_norm == "auto"
     if chooses_norm:
-        if perturbation == "stream":  # no batch shows the norms of other batches
+        if perturbation == "stream":
             raise ValueError(
                 "data_norm='auto' chooses the norm by a histogram of all samples, of which a "
                 "stream reads one batch at a time: pass the number, for example the data_norm_ of "
@@ -97,7 +97,7 @@ def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPl
 
 
 def plan_tensor(estimator: Any, size: int) -> MomentPlan:
-    """Plan the steps of a power method on a private tensor of a `size`."""
+    """Plan of power steps on a private tensor with modes of length `size`."""
     plan = plan_moments(estimator, size, "iteration")
     name, n_steps = TensorPowerIterations.name, plan.n_components * (plan.max_iter + 1)
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, {name: 1.0}, {name: n_steps})
@@ -105,10 +105,10 @@ def plan_tensor(estimator: Any, size: int) -> MomentPlan:
 
 
 def _fractions(perturbation: str, whiten: bool, *, noiseless: bool) -> dict[str, float]:
-    """Fraction of the budget of each release, relative to the others."""
+    """Weight of each release in the budget, by name."""
     if perturbation in BY_STEPS:
         return {PowerIterations.name: 1.0}
-    # Data are projected, and whitened if `whiten`, before their third moment.
+    # Samples are projected, and whitened if `whiten`, before third moments are taken.
     projects = perturbation == "whitened_tensor"
     names = [SecondMoments.name] if whiten or projects else []
     if projects and not noiseless:
@@ -126,7 +126,7 @@ def check_memory(plan: MomentPlan) -> None:
     n_numbers = VECTORS * d * (k + plan.n_restarts) + WORKSPACE
     advice = "or less n_restarts"
     if perturbation not in BY_STEPS:
-        # Without a second moment there is no subspace, and the third moment has all features.
+        # Without a second moment there is no subspace: third moments are of all features.
         has_subspace = any(one.name == SecondMoments.name for one in plan.releases.planned)
         n_numbers += SQUARES * d**2 + CUBES * (k if has_subspace else d) ** 3
         advice = "or by perturbation='stream', which needs memory in proportion to them"
@@ -137,7 +137,7 @@ def check_memory(plan: MomentPlan) -> None:
 def forecast_moments(
     estimator: Any, n_samples: int, n_features: int, question: Question
 ) -> Forecast:
-    """Forecast noise and signal of each release of a fit to samples of the assumed law."""
+    """Forecast of noise and signal of each release of a fit, for samples of the assumed law."""
     plan = plan_moments(estimator, n_features, estimator.perturbation)
     k = plan.n_components
     pure = plan.releases.delta == 0
@@ -162,16 +162,16 @@ def forecast_moments(
 
 
 class _ExpectedRelease(NamedTuple):
-    """Sizes of a release, by which its noise and signal are forecast."""
+    """Numbers by which noise and signal of a release are forecast."""
 
-    dimension: int
-    sensitivity: float  # L2
-    unit_noise: float  # norm of noise of deviation 1, where it counts
-    signal: float
+    dimension: int  # of the released vector
+    sensitivity: float  # L2, of a sum over samples
+    unit_noise: float  # norm, in the directions that count, of noise of deviation 1
+    signal: float  # norm of the part that a fit has to see
 
 
 def _expected_release(name: str, plan: MomentPlan, neighbours: str) -> _ExpectedRelease:
-    """Sizes of the release `name`, for k orthogonal components of equal weight."""
+    """Numbers of the release `name`, for k orthogonal components of equal weight."""
     size, k = plan.n_features, plan.n_components
     length = 0.5 * plan.radius
     eigenvalue = length**3 / k
@@ -182,20 +182,21 @@ def _expected_release(name: str, plan: MomentPlan, neighbours: str) -> _Expected
             unit_noise=edge_of_noise(1.0, size), signal=length**2 / k,
         )  # fmt: skip
     if name == ProjectedThirdMoments.name:
-        # Samples are taken as whitened, of mean squared norm k, also if they are only projected.
+        # As if samples were whitened, with mean squared norm k, also if they are only projected.
         sensitivity = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
         dimension = n_unique(k, 3)
         return _ExpectedRelease(dimension, sensitivity, math.sqrt(dimension), signal=k)
     if name == PowerIterations.name:
-        # A step maps the best start, of overlap o with a component, to eigenvalue o^2 along it, and
-        # adds noise of norm sigma sqrt(d): o grows if eigenvalue o / sqrt(d) > sigma.
-        # The largest squared cosine of n random starts with a component is about 2 log(1 + n) / d.
+        # A step maps the best start, of cosine o with a component, to eigenvalue o^2 along it, and
+        # adds noise of norm sigma sqrt(d): o grows if eigenvalue o / sqrt(d) > sigma. The largest
+        # squared cosine of n random starts is about 2 log(1 + n) / d.
         squared_overlap = min(2 * math.log(1 + plan.n_restarts) / size, 1.0)
-        # Coordinates outside the span of the starts and within it, for each pair of its axes.
+        # A step releases coordinates outside the span of the starts, and in it, for pairs of axes.
         rank = min(plan.n_restarts, size)
         dimension = (size + rank) * min(plan.n_restarts, n_unique(rank, 2))
         signal = eigenvalue * math.sqrt(squared_overlap / size)
         return _ExpectedRelease(dimension, cubes, unit_noise=1.0, signal=signal)
-    # All third moments: k orthogonal components together, and noise where it counts.
+    # Third moments in all dimensions: k orthogonal components together; if whitened, noise counts
+    # in their span alone.
     noise, signal = math.sqrt(n_unique(k if plan.whiten else size, 3)), eigenvalue * math.sqrt(k)
     return _ExpectedRelease(n_unique(size, 3), cubes, noise, signal)

@@ -1,4 +1,4 @@
-"""Recipes of a tensor power method: order of the releases, and components from them."""
+"""Fits of a tensor power method: their releases in order, and components from these."""
 
 import math
 from dataclasses import replace
@@ -38,13 +38,13 @@ from sktensor_dp.tensor.symmetric import (
 )
 from sktensor_dp.tensor.whitening import Whitener, noisy_whitener
 
-# Largest T(u, u, u) of normal noise of unit variance in many dimensions, over the root of their
-# number (Auffinger, Ben Arous, Cerny, 2013).
+# Largest T(u, u, u) of symmetric normal noise of unit variance, over the root of the length of a
+# mode, if that is large (Auffinger, Ben Arous, Cerny, 2013).
 LARGEST_OF_NOISE = 1.66
 
 
 def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
-    """Components of samples: choose the norm if it is "auto", then ask for steps or moments."""
+    """Release a norm if it is "auto", then steps or moments, and compute components."""
     radius, unseen = plan.radius, tuple[Warning, ...]()
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, LiftedBall(radius))
@@ -61,17 +61,16 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
 
 
 def fit_to_tensor(ask: Session, plan: MomentPlan, bound: float) -> FitResult:
-    """Components of a tensor, by power steps: one entry of it may change by `bound`."""
+    """Release power steps on a tensor, one entry of which may change by `bound`."""
     components = fit_by_steps(ask, plan, TensorPowerIterations, bound)
     warned = warnings_of_noise(components, plan.n_components, plan.releases.epsilon)
     return FitResult(attributes_of(components, plan), warned)
 
 
 def fit_by_moments(ask: Session, radius: float, plan: MomentPlan) -> FittedComponents:
-    """Components of ``E[x (x) x (x) x]`` from releases of that moment and of the second."""
+    """Release second moments, unless the plan has none, and third ones; compute components."""
     white, n_components, n_resolved, sampling = _release_space(ask, radius, plan)
     third = release_third_moments(ask, radius, plan, white)
-    # Deflation is one start of simultaneous iterations.
     _, vectors = orthogonal_decomposition(
         third.value, n_components, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
         random_state=check_random_state(plan.random_state),
@@ -80,7 +79,7 @@ def fit_by_moments(ask: Session, radius: float, plan: MomentPlan) -> FittedCompo
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     whitened = components @ white.matrix
     weights = weights_of_cubes(third.value, whitened)
-    # A component alone has T(u, u, u) = w |c|^3 in its direction u.
+    # A component c of weight w has T(u, u, u) = w |c|^3 in its direction u.
     peaks = weights * np.linalg.norm(whitened, axis=1) ** 3
     most_of_noise = max(RESOLVED, LARGEST_OF_NOISE * math.sqrt(white.n_components))
     stands_out = peaks > most_of_noise * math.hypot(third.sigma, sampling)
@@ -94,14 +93,17 @@ def fit_by_moments(ask: Session, radius: float, plan: MomentPlan) -> FittedCompo
 class _Space(NamedTuple):
     """Space in which third moments are released."""
 
-    white: Whitener  # of scales 1 if they are not whitened
-    n_components: int  # to be found there
-    n_resolved: int
-    sampling: float  # deviation of a coordinate by sampling; 0 if unknown
+    white: Whitener  # with scales of 1 if third moments are not whitened
+    n_components: int  # number of components to look for
+    n_resolved: int  # number of eigenvalues of the second moment above its noise
+    sampling: float  # deviation of a coordinate of third moments by sampling; 0 if unknown
 
 
 def _release_space(ask: Session, radius: float, plan: MomentPlan) -> _Space:
-    """Span of the leading eigenvectors of a released second moment; all, if none is released."""
+    """Release second moments; return the space of their leading eigenvectors.
+
+    It is the whole space if the plan has no second moments.
+    """
     k = plan.n_components
     if plan.perturbation == "moment_tensor" and not plan.whiten:
         whole = Whitener(np.eye(plan.n_features), np.ones(plan.n_features))
@@ -113,7 +115,7 @@ def _release_space(ask: Session, radius: float, plan: MomentPlan) -> _Space:
     sampling = sampling_deviation(white, second.value, ask.n_units)
     if plan.whiten:
         return _Space(white, k, n_resolved, sampling)
-    sampling *= float(np.mean(white.scale**2)) ** 1.5  # of cubes of coordinates as they are
+    sampling *= float(np.mean(white.scale**2)) ** 1.5  # of coordinates that are not whitened
     return _Space(Whitener(white.basis, np.ones(k)), k, n_resolved, sampling)
 
 
@@ -134,23 +136,22 @@ def fit_by_steps(
     step: type[PowerIterations | TensorPowerIterations],
     bound: float,
 ) -> FittedComponents:
-    """Power method with noise in every step on the same data.
+    """Release power steps until all components are found.
 
-    `bound` is that of the `step`: the norm of samples, or the change of an entry of a tensor.
+    `bound` is that of the query `step`: on the norm of samples, or the change of an entry.
     """
     method = new_method(plan)
     while not method.is_complete:
-        answers = release_power_step(ask, step(method.columns_asked(), bound))
-        # Steps read the same data, so no later answer is better.
-        method.tell(answers.value, answers.sigma, may_wait=False)
+        answer = release_power_step(ask, step(method.columns_asked(), bound))
+        # All steps have the same noise, so no later answer is better.
+        method.tell(answer.value, answer.sigma, may_wait=False)
     return components_of(method)
 
 
 def release_power_step(ask: Session, query: PowerIterations | TensorPowerIterations) -> Answer:
-    """Answer whose value is ``T(I, u, u)`` for every column u of the starts of a query."""
-    # Its `sigma` stays that of the released coordinates, which is right within the span of the
-    # starts. Outside, noise on samples is smaller by sqrt(3): where answers are averaged,
-    # `OnlinePowerMethod` corrects for it.
+    """Release a power step; the answer's value is ``T(I, u, u)`` for the columns u of the query."""
+    # `sigma` is that of the released coordinates, which is right in the span of the columns.
+    # Outside of it noise is smaller by sqrt(3), for which `OnlinePowerMethod` corrects in means.
     released = ask(query)
     return replace(released, value=query.decoded(released.value))
 
@@ -164,21 +165,21 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
 
 
 def release_third_moments(ask: Session, radius: float, plan: MomentPlan, white: Whitener) -> Answer:
-    """Answer whose value is the third moment in the space of `white`, and sigma its deviation."""
+    """Release third moments; the answer's value is a cube in the space of `white`."""
     if plan.perturbation == "whitened_tensor":
         return release_clipped_third_moments(ask, radius, white.matrix)
     third = release_in_basis(ask, ThirdMoments(white.basis, radius))
-    # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
+    # Whitening multiplies noise, by the mean squared factor of an axis to the power 3 / 2.
     growth = float(np.mean(white.scale**-2.0)) ** 1.5
     whitened = multilinear(third.value, white.transform)
     return replace(third, value=whitened, sigma=third.sigma * growth)
 
 
 def release_clipped_third_moments(ask: Session, radius: float, basis: Floats) -> Answer:
-    """Answer whose value is the third moment in `basis`, clipped at a noisy quantile of norms."""
+    """Release the third moment in `basis`, clipped at a noisy quantile of norms; value: a cube."""
     limit = math.inf
     if not ask.is_exact:
-        # Range searched for a limit, relative to the largest norm possible, in 96 bins.
+        # Search a limit in 96 bins, relative to the largest norm possible.
         largest = radius**3 * float(np.linalg.norm(basis, 2)) ** 3
         edges = largest * np.geomspace(1e-8, 1.0, 97)
         histogram = ask(ThirdMomentHistogram(basis, radius, edges))
@@ -187,15 +188,15 @@ def release_clipped_third_moments(ask: Session, radius: float, basis: Floats) ->
 
 
 def release_in_basis(ask: Session, query: ProjectedThirdMoments) -> Answer:
-    """Answer whose value is a symmetric tensor, the third moment in the basis of a query."""
+    """Release a third moment; the answer's value is a cube in the basis of the query."""
     answer = ask(query)
     return replace(answer, value=coordinates_to_symmetric(answer.value, query.basis.shape[1], 3))
 
 
 def sampling_deviation(white: Whitener, second: Floats, n_units: int) -> float:
-    """Deviation of a coordinate of a whitened third moment by sampling normal data."""
+    """Deviation of a coordinate of a whitened third moment by sampling of normal data."""
     k = white.n_components
-    square = float(np.trace(white.matrix.T @ second @ white.matrix))
-    # E|z|^6 for z normal in n dimensions is n (n + 2) (n + 4); `square` stands for n.
-    sixth = square * (square + 2) * (square + 4)
+    mean_square = float(np.trace(white.matrix.T @ second @ white.matrix))
+    # E|z|^6 for standard normal z in n dimensions is n (n + 2) (n + 4), E|z|^2 is n.
+    sixth = mean_square * (mean_square + 2) * (mean_square + 4)
     return math.sqrt(max(sixth, 0.0) / (n_units * n_unique(k, 3)))

@@ -21,18 +21,21 @@ from sktensor_dp.tensor.arrays import Floats
 
 
 def fit_power_step(ask: Session, plan: MomentPlan, stream: ComponentStream | None) -> FitResult:
-    """Make one power step on a batch that no other step reads; return fitted attributes."""
+    """Release a power step on a batch; return attributes with the state after it.
+
+    `stream` is the state before it, None before the first batch.
+    """
     settings = plan.releases.epsilon, plan.releases.delta, plan.radius
-    # Copy: if the step fails, the stream must be unchanged.
+    # Copy: if the step fails, the state before it must be unchanged.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
-    answers = release_power_step(ask, PowerIterations(method.columns_asked(), plan.radius))
-    method.tell(answers.value, answers.sigma, ask.n_units)
+    answer = release_power_step(ask, PowerIterations(method.columns_asked(), plan.radius))
+    method.tell(answer.value, answer.sigma, ask.n_units)
     after = ComponentStream(method, settings, ask.ticket)
     return FitResult({"_stream": after, **attributes_of(after.found, plan), **after.progress})
 
 
 def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warning, ...]:
-    """Warnings at the end of a stream: batches are missing, or noise hides components."""
+    """Warning, if any, at the end of a stream: batches are missing, or noise hides components."""
     epsilon, _, _ = stream.settings
     if stream.method.is_complete:
         return warnings_of_noise(stream.found, n_components, epsilon)
@@ -49,12 +52,15 @@ def random_batches(
     n_batches: int,
     random_state: object,
     *,
-    groups: Labels | None = None,
-    sizes_private: bool = False,
+    groups: Labels | None,
+    sizes_private: bool,
 ) -> Iterator[SampleChunks]:
-    """Yield random batches: rows by `random_state`; groups, or rows of private number, by coins."""
+    """Yield random batches of rows, or of `groups` of rows; none is split.
+
+    They are dealt by `random_state`, but groups, or units of private number, by secret coins.
+    """
     n_units = X.shape[0] if groups is None else len(distinct(groups)[0])
-    # The number of batches is public; if coins assign units, a batch may be empty.
+    # If the number of units is private, that of batches must not follow from it: some may be empty.
     n_batches = n_batches if sizes_private else min(n_batches, n_units)
     batch_of_unit, unit_of_row = assigned(
         X.shape[0], groups, n_parts=n_batches, sizes_private=sizes_private,
