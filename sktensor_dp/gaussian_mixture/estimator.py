@@ -346,11 +346,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from sktensor_dp import PrivateGaussianMixture
-        >>> X = [[3.0, 0.0, 1.0], [0.0, 3.0, 1.0]] * 5000
+        >>> X = np.repeat([[3.0, 0.0], [0.0, 3.0]], 5000, axis=0)
+        >>> X += np.random.default_rng(0).standard_normal(X.shape) / 2
         >>> points, groups = PrivateGaussianMixture(2, data_norm=6.0).fit(X).sample(4)
         >>> points.shape, groups.shape
-        ((4, 3), (4,))
+        ((4, 2), (4,))
         """
         check_is_fitted(self)
         check_sizes(n_samples=n_samples)
