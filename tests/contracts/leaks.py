@@ -194,7 +194,7 @@ def _of_nothing(row: Row) -> Row:
 
 # A fitted model is compared in one way, however it was fitted; sessions are asked in several.
 OFTEN = (
-    "topics", "CP, persons", "words", "search", "CP", "components, stream",
+    "topics", "CP", "words", "search", "CP, persons", "components, stream",
     "components, each step", "Tucker, persons, directions",
 )  # fmt: skip
 ROWS = {row.name: _of_nothing(row) for row in SMALL}
