@@ -10,22 +10,22 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import MIN_TOKENS, Clip, CountNorm, Norm, PairNorm
 from sktensor_dp.queries.norm_histogram import NormHistogram
 
-# Norms that are clipped. Without a public limit a histogram chooses one: its least edge, largest
-# edge and number of bins reach from documents of one token to about a million.
+# Norms that are clipped: least edge, largest edge and number of bins of the histogram that chooses
+# a limit where none is public. The edges reach from documents of one token to about a million.
 CLIPPED_NORMS: dict[str, tuple[float, float, int]] = {
     "counts": (1.0, 1e3, 40),
     "pairs": (0.02, 1e3, 64),
     "triples": (1e-2, 1e5, 96),
 }
-# The same of the number of tokens, whose clip bounds all statistics if epsilon is pure.
-TOKENS = (1.0, 1e5, 70)
+# The same for the number of tokens, by which pure releases clip counts, pairs and triples of words.
+TOKEN_BINS = (1.0, 1e5, 70)
 # Weight of the diagonal of pairs. Documents that repeat a word have the largest pair masses: with
 # half the weight in squares, the sensitivity falls by more than the noise of the diagonal rises.
 DIAGONAL_WEIGHT = math.sqrt(0.5)
 
 
 def count_order(ask: Session) -> int:
-    """Order of the norm of counts: 1, the number of tokens, bounds all norms of pure releases."""
+    """Order of the norm of counts: 1, the number of tokens, for pure releases; else 2."""
     return 1 if ask.is_pure else 2
 
 
@@ -37,19 +37,19 @@ class Clips:
         self.limits: dict[str, float] = {}
 
     def release_for_counts(self, quantile: float) -> Clip:
-        """Clip mean counts by their norm, at the limit of `_release`."""
-        bins = TOKENS if self._ask.is_pure else CLIPPED_NORMS["counts"]
+        """Clip of mean counts, at the limit that `_release` chooses."""
+        bins = TOKEN_BINS if self._ask.is_pure else CLIPPED_NORMS["counts"]
         return self._release("counts", CountNorm(count_order(self._ask)), quantile, bins)
 
     def release_for_pairs(self, quantile: float, words: NDArray[np.intp] | None) -> Clip:
-        """Clip the :class:`PairNorm` of `words` (all if None) at the limit of `_release`."""
+        """Clip of pairs of `words` (all if None), at the limit that `_release` chooses."""
         norm = PairNorm(DIAGONAL_WEIGHT, words)
         return self._release("pairs", norm, quantile, CLIPPED_NORMS["pairs"], min_tokens=2)
 
     def release_for_triples(
         self, quantile: float, norm: Norm, clips: tuple[Clip, ...] = ()
     ) -> Clip:
-        """Clip a `norm` of third moments of units scaled by `clips`, as `_release` says."""
+        """Clip of third moments of units scaled by `clips`, at the limit `_release` chooses."""
         return self._release("triples", norm, quantile, CLIPPED_NORMS["triples"], clips, MIN_TOKENS)
 
     def _release(

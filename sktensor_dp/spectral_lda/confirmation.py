@@ -2,8 +2,8 @@
 
 Pairs of words show some topics for sure; steps start from others, too, that noise may have made.
 Each step's expected counts are compared with those of documents drawn from the sure topics alone.
-Words that documents hold together exceed these in each step, while each has noise of its own; and
-by no less than in documents drawn from all topics, while errors of sure topics give less.
+The words of a true topic exceed these in every step, while noise differs from step to step. They
+exceed them by no less than in documents drawn from all topics; errors of the sure topics give less.
 """
 
 from dataclasses import dataclass, replace
@@ -90,14 +90,15 @@ class Candidates:
             return found
         n_others = max(len(self.excess) - 1, 1)
         total = np.sum([step.released for step in self.excess], axis=0)
-        # Of noise alone a product is normal; it passes for one of the topics at this level.
+        # The product of noise alone is normal: with probability LEVEL one of the candidates exceeds
+        # this many deviations.
         most = float(ndtri(1 - LEVEL / max(len(centres) - n_sure, 1))) * sigma
         for row, centre in enumerate(centres[n_sure:]):
             product = foreseen = square = 0.0
             for step in self.excess:
                 others = (total[row] - step.released[row]) / n_others
                 shown = np.maximum(shrink_deviations(others, centre, sigma / n_others**0.5), 0.0)
-                shown[np.argmax(shown)] = 0.0  # a topic is of two words or more
+                shown[np.argmax(shown)] = 0.0  # a topic has two words or more
                 product += float(step.released[row] @ shown)
                 foreseen += float(step.foreseen[row] @ shown)
                 square += float(shown @ shown)

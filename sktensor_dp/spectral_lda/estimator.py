@@ -53,9 +53,9 @@ from sktensor_dp.topics.inference import (
     token_log_likelihood,
 )
 
-# With a larger prior, drawn shares are equal to ten digits. The sum of priors is limited by
-# LARGEST_CONCENTRATION, and a positive prior is raised to the least for which the digamma function
-# is finite.
+# With a larger prior the shares of topics in documents are equal to five digits. The sum of priors
+# is limited by LARGEST_CONCENTRATION, and a positive prior is raised to the least for which the
+# digamma function is finite.
 LARGEST_PRIOR, LEAST_PRIOR, LARGEST_CONCENTRATION = 1e10, 1e-30, 1e16
 # Number of columns from which on a fit warns, relative to the number whose pairs are released.
 WIDE = 1000
@@ -91,8 +91,9 @@ class PrivateSpectralLDA(
         in the order of columns, or a mapping by names of columns; they need not sum to 1.
         Released frequencies are shrunk towards them unless the evidence is against it.
     perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
-        Where the third moment gets its noise: in the k-dimensional space that a released
-        whitener spans, or in that of words (AGN; with ``delta=0`` AVN), by far more.
+        Where the third moment, if a fit releases it, gets its noise: in the k-dimensional space
+        that a released whitener spans, or in the space of words (AGN; with ``delta=0`` AVN), which
+        takes far more noise.
     n_refinements : int or "auto", default="auto"
         EM steps. ``"auto"``, by public numbers: 6 with noise (2 if ``delta=0``), 24 without; 0
         for ``"moment_tensor"``, and where few features and many documents allow a joint fit
@@ -133,9 +134,9 @@ class PrivateSpectralLDA(
         Number of topics fitted: fewer than asked for where noise or sampling hides the others;
         one, the word frequencies, where topics gain nothing over these.
     n_components_seen_ : int
-        Number of fitted topics that noise does not hide (:meth:`hidden`); above `n_components`
-        where the released pairs of words show more, in the first batch of a stream. Words that come
-        in bursts count, too.
+        Number of fitted topics that noise does not hide (:meth:`hidden`). Where the released pairs
+        of words (in a stream those of the first batch) show more topics than `n_components`, the
+        number that they show; words that come in bursts count as topics, too.
     coherence_ : ndarray of shape (n_components_,) or None
         UMass coherence of the ten leading words of each topic, by the released second
         moment: mean of ``log P(word | a more probable word)``. None after later batches.
@@ -495,20 +496,20 @@ class PrivateSpectralLDA(
         accountant: BudgetAccountant | None = None,
         anyway: bool = False,
     ) -> TopicShares:
-        """Release how much of each topic the documents of public groups have, as of months.
+        """Release the average shares of topics in documents of public groups, such as months.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Counts in memory, of the fit or others.
         by : array-like of shape (n_samples,)
-            Group of each document: integers or strings, none missing. Which it is stays private.
-            Its index is compared with those of texts and `groups` where two are of pandas; the
-            order of arrays cannot be checked.
+            Group of each document: integers or strings, none missing. It stays private which group
+            a document is in. Where `by` and `X`, or `by` and `groups`, are of pandas, their indexes
+            must agree; the order of arrays cannot be checked.
         values : array-like of shape (n_values,)
-            Public list of the groups. Documents of others do not count, and neither do those
-            without any word of the model. Which of them occur is private: nobody checks, and a
-            list of which none does is paid for, too.
+            Public list of the groups. Documents of other groups do not count, and neither do those
+            without any word of the model. Which groups occur is private: a list of groups of which
+            none occurs is not refused, and is paid for, too.
         groups : array-like of shape (n_samples,), optional
             Label of the person behind each document, as for :meth:`fit`: protects all of their
             documents. A person counts by documents, up to a bound.
@@ -595,8 +596,8 @@ class PrivateSpectralLDA(
         document_length : int, default=100
             Typical number of tokens of a document: a public guess. Short ones show less.
         n_kept : int, optional
-            Number of features that a private vocabulary leaves of these: ``n_words`` of its
-            forecast. The verdict is as of the command ``sktensor-dp forecast topics``.
+            Number of the features that a private vocabulary keeps: ``n_words`` of its forecast.
+            The verdict is then that of the command ``sktensor-dp forecast topics``.
 
         Returns
         -------
@@ -643,9 +644,10 @@ class PrivateSpectralLDA(
         expected = warnings_of_cap(self.n_components, n_features, "topics")
         if n_features >= WIDE * largest_plan.n_words:
             expected += (UserWarning(
-                f"{n_features:,} columns are many more than so many units show topics of: pairs of "
-                f"{largest_plan.n_words:,} are released, and time grows with all columns. Pass a "
-                "smaller n_features to HashingVectorizer or choose words by PrivateCountVectorizer."
+                f"X has {n_features:,} columns, and for so many units only pairs of the "
+                f"{largest_plan.n_words:,} most frequent are released; the time of a fit grows "
+                "with all columns. Pass a smaller n_features to HashingVectorizer, or choose words "
+                "by PrivateCountVectorizer."
             ),)  # fmt: skip
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
             plan = self._plan(ask.n_units, n_features)

@@ -47,7 +47,7 @@ class FittedTopics:
     coherence: Floats | None = None
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
-    # (k,): 0 for topics that noise may have made, 1 for others; None for 1.
+    # (k,): 0 for topics that noise may have made, 1 for others; None if all are 1.
     shown: Floats | None = None
 
 
@@ -83,7 +83,8 @@ def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], ND
     order = np.argsort(-found.weights, kind="stable")
     unigram, std = smoothed(found.unigram, found.unigram), found.topics_std
     if std is not None and found.shown is not None:
-        # Noise may have moved all words of some topics from where they are in all texts.
+        # Of topics that noise may have made, it may have moved words from their frequencies in all
+        # texts.
         moved = np.abs(found.topics - unigram)
         std = np.where(found.shown[:, None] > 0, std, np.maximum(std, moved))
     topics, n_topics = found.topics[order], len(found.topics)
@@ -107,7 +108,7 @@ def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], ND
 
 
 def hidden_by_noise(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
-    """Mask (k,) of topics without a word that is surely more likely there than overall."""
+    """Mask (k,) of topics without a word that is surely more likely there than in all texts."""
     is_noisy = std is None or bool(std.any())
     return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & is_noisy)
 

@@ -36,7 +36,7 @@ class WhitenedPairs:
     pair_clip: Clip  # on what a document contributes
     # Clip on counts, in force too; None where documents were clipped anew for these words.
     count_clip: Clip | None
-    total: float  # tokens that clips leave of a document: sums over documents are this times E2
+    total: float  # tokens that clips leave of a mean document: the released mean is this times E2
     correction: PriorCorrection  # for the Dirichlet prior
     released: ReleasedPairs
     corrected: Moment  # M2

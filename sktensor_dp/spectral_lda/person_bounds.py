@@ -18,18 +18,22 @@ SIZES = np.append(1.0, (EDGES[1:-1] + EDGES[2:]) / 2)  # of persons in each bin,
 
 
 class PersonBounds(NamedTuple):
-    """Bounds on how many texts of a person count, and persons as they show."""
+    """Bounds on how many texts of a person count, and what the histogram tells of persons."""
 
-    largest: float  # beyond it persons are scaled down
-    few: float  # up to it shares err least: texts from there to the largest are released apart
+    largest: float  # persons with more texts are scaled down to it
+    few: float  # bound of least error; texts from there to the largest are released apart
     spread: float  # mean square of persons' texts over their mean
-    most_beyond: float  # persons beyond the largest, at most
+    most_beyond: float  # number of persons with more texts than the largest bound, at most
 
 
 def release_person_bounds(
     ask: Session, order: int, shape: tuple[int, int], noise: float
 ) -> PersonBounds:
-    """Release a histogram of persons by their texts; `noise` is as for `_best_bound`."""
+    """Release a histogram of persons by their texts, and choose both bounds by it.
+
+    `order` is that of the norm of texts; `shape`, numbers of groups and topics, and `noise` are
+    those of `_best_bound`.
+    """
     norms = ask(NormHistogram(SharesNorm(order), EDGES))
     largest = norms.last_edge(EDGES)
     within = EDGES[1:] <= largest
@@ -42,10 +46,10 @@ def release_person_bounds(
 
 
 def _best_bound(persons: Floats, n: int, shape: tuple[int, int], noise: float) -> float:
-    """Edge of the least error of shares, if what persons write is independent of how much.
+    """Bound (an edge) of the least error of shares, if topics do not depend on how much one writes.
 
-    `persons` are fractions of `n` in bins up to the largest bound; `noise` is that of a mean for
-    a bound of 1.
+    `persons` are fractions of `n` in the bins up to the largest bound; `noise` is the deviation of
+    a mean over persons for a bound of 1.
     """
     n_groups, k = shape
     edges, sizes = EDGES[1 : 1 + len(persons)], SIZES[: len(persons)]

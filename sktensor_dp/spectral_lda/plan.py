@@ -46,7 +46,7 @@ class TopicPlan:
     match_moments: bool  # True to fit topics to all moments jointly
     n_refinements: int  # number of EM steps
     clip_quantile: float  # quantile of documents' norms at which they are clipped
-    releases: ReleasePlan  # the budget
+    releases: ReleasePlan  # names, numbers and costs of the releases
     limits: Mapping[str, float]  # public clips by name
     # True to multiply with the exact pairs of many words without forming them.
     multiplies_pairs: bool = False
@@ -54,7 +54,7 @@ class TopicPlan:
 
     @property
     def least_tokens(self) -> int:
-        """Fewest tokens of a document that counts in pairs; in all moments, if of all words."""
+        """Fewest tokens of a document that counts in pairs; if of all words, in all moments."""
         return MIN_TOKENS if self.all_words else 2
 
 
@@ -85,7 +85,8 @@ def plan_topics(
     # Most words whose pairs are released: with more, eigenvectors would take most of the time.
     max_words = 1500
     exact = math.isinf(epsilon)
-    # Number of documents times the mu of one Gaussian release; at a usual delta if that is 0.
+    # Number of documents times the mu of one Gaussian release at the whole budget; at a usual delta
+    # if that is 0.
     n_effective = math.inf if exact else n_samples * gaussian_mu(epsilon, delta or 1e-6)
     clipped = min(defaults.CLIPPED, defaults.N_CLIPPED / n_effective)
     in_word_space = perturbation == "moment_tensor"
@@ -118,7 +119,7 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
     `exact` is without noise, `kind` a key of defaults.FRACTIONS.
     """
     if asked is not None:
-        # Half of them take one topic, the share that they have by default.
+        # The first half of them take one topic, as by default.
         return asked, asked // 2 if exact and kind == "many_words" else 0
     if kind != "many_words":
         return 0, 0
@@ -132,8 +133,8 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
 def _fractions(kind: str, n_steps: int, triples: str | None) -> dict[str, float]:
     """Fraction of the budget of each release, by name; all histograms of norms share one."""
     of_moments = dict(defaults.FRACTIONS[kind])
-    # EM steps get what the moments of a fit to many words leave, whatever this fit is, and the
-    # fraction of triples where there are none.
+    # EM steps get what "many_words" leaves, also in fits of another `kind`; and the fraction of
+    # triples where none are released.
     of_steps = 1 - sum(defaults.FRACTIONS["many_words"].values())
     if triples is None:
         of_steps += of_moments.pop("whitened_triple_moments")
@@ -219,7 +220,8 @@ class TopicForecast(Forecast):
     Attributes
     ----------
     n_refinements, n_words, n_kept : int
-        EM steps the fit would make, words whose pairs it would release, and all words.
+        EM steps the fit would make, words whose pairs it would release, and words that a private
+        vocabulary keeps (all features without one).
     concentration : float
         Assumed sum of the Dirichlet parameters of the topics' shares in a document.
     document_length : float
@@ -234,29 +236,29 @@ class TopicForecast(Forecast):
     document_length: float = 100.0
 
     unit = "document"
-    # The eigenvalue of the topic of rank r is about in proportion to 1 / r: with a third of the
-    # documents the first third of the topics stand out. Fits confirm all of them with more, and
-    # lose half of them for sure with far fewer only: `benchmarks forecasts`.
+    # The eigenvalue of the topic of rank r is about in proportion to 1 / r: with a third of
+    # `n_samples_needed` the first third of the topics stand out. Fits confirm all topics from 2.5
+    # times as many documents on, and surely lose half below a ninth: `benchmarks forecasts`.
     verdicts = (("enough", 2.5), ("may be enough", 1 / 3), ("likely too few", 1 / 9))
 
     @property
     def few_words(self) -> bool:
         """True where topics cannot have three words each, however many documents there are."""
-        # Of fewer words the topics of ordinary texts are half as strong or less.
+        # With fewer words the topics of ordinary texts are half as strong or less.
         return self.n_components > 1 and self.n_kept < 3 * self.n_components
 
     @property
     def n_likely(self) -> tuple[int, int]:
         """Least and largest number of topics likely to be seen.
 
-        They are the most for which the data is enough, 0 in the place of one of several, and for
-        which it may be.
+        The most topics for which the verdict is "enough", and the most for which it is "may be
+        enough". Where several are asked for, 0 stands for one: it is the word frequencies.
         """
         least, most = map(self._most_for, ("enough", "may be enough"))
         return 0 if least == 1 < self.n_components else least, most
 
     def _most_for(self, verdict: str) -> int:
-        """Most topics, up to those asked about, that have such a verdict, or a better one."""
+        """Largest number of topics, up to `n_components`, with this verdict or a better one."""
         reached, question = self._test_of(verdict), self._asked()
         too_many = least_number(
             lambda k: not reached(question.forecast({"n_components": k}, numbers={})),
@@ -319,7 +321,7 @@ def forecast_topics(
     """
     releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
     length, k = max(document_length, 2.0), plan.n_components
-    # Verdicts are those of plans with ten words a topic: fits with fewer find about as many.
+    # Verdicts assume pairs of ten words a topic or more: fits with fewer find about as many topics.
     n_words = min(max(plan.n_words, 10 * k), n_features)
     assumed_plan = replace(plan, n_words=n_words, all_words=n_words == n_features)
     concentration = USUAL if concentration is None else concentration
@@ -360,7 +362,7 @@ def _relative_number(noise: float, sampling: float) -> float:
 def _sigma_at_one(
     name: str, compared: Compared, plan: TopicPlan, pure: bool, neighbours: str
 ) -> float:
-    """Deviation of noise on the sum of a release at mu, or if `pure` epsilon, of 1."""
+    """Deviation of noise on the sum of a release at a cost of mu = 1, or if `pure` epsilon = 1."""
     sensitivity_of = partial(compared.query.sensitivity_of, compared.norm, neighbours=neighbours)
     if pure and name != plan.triples:  # Laplace noise of scale 1 has a deviation of sqrt(2)
         return math.sqrt(2) * sensitivity_of(order=1)

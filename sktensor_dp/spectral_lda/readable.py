@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Names = Sequence[str] | NDArray[np.generic] | None
 
-# Number of tokens of the made-up documents for pyLDAvis.
-TOKENS = 10_000.0
+# Number of tokens of all made-up documents for pyLDAvis together.
+MADE_UP_TOKENS = 10_000.0
 
 
 class ReadableTopics:
@@ -81,7 +81,7 @@ class ReadableTopics:
         check_is_fitted(self)
         check_sizes(n_words=n_words)
         names = self._names(feature_names)
-        _check_share("relevance", relevance)
+        _check_fraction("relevance", relevance)
         std = self.components_std_
         order = ranked_words(self.components_, self.unigram_, std, relevance, n_words)
         empty = self.hidden() & (len(order) > 1)  # a single topic is the word frequencies
@@ -96,9 +96,9 @@ class ReadableTopics:
         Parameters
         ----------
         level : float, default=0.9
-            Among words above the noise, about this share of intervals or more hold the probability
-            that an EM step without noise would give these topics. Another fit may find others. Of
-            topics that noise may have made, intervals reach to the word's frequency in all texts.
+            Among words above the noise, about this fraction of intervals or more hold the
+            probability that an EM step without noise would give. Another fit may find other topics.
+            In topics that noise may have made, intervals reach the word's frequency in all texts.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class ReadableTopics:
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
-        _check_share("level", level)
+        _check_fraction("level", level)
         topics, std = self.components_, self.components_std_
         if std is None:
             return np.zeros_like(topics), np.ones_like(topics)
@@ -193,7 +193,7 @@ class ReadableTopics:
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
-        lengths = TOKENS * self.topic_prior_ / self.topic_prior_.sum()
+        lengths = MADE_UP_TOKENS * self.topic_prior_ / self.topic_prior_.sum()
         return {
             "topic_term_dists": self.components_, "doc_topic_dists": np.eye(len(lengths)),
             "doc_lengths": lengths, "vocab": [str(name) for name in self._names(feature_names)],
@@ -211,9 +211,9 @@ class ReadableTopics:
         return f"{seen} of {asked} can be seen above the noise."
 
     def hidden(self) -> NDArray[np.bool_]:
-        """Mask of topics that noise hides: no word is certainly more likely there than overall.
+        """Mask of topics that noise hides: no word is surely more likely there than in all texts.
 
-        So are topics that neither the released pairs of words nor all EM steps together show.
+        Topics that neither the released pairs of words nor the EM steps confirm are hidden, too.
 
         Returns
         -------
@@ -238,7 +238,7 @@ class ReadableTopics:
         return [str(word) for word in np.where(self.hidden(), "hidden", words)]
 
 
-def _check_share(name: str, value: float) -> None:
-    """Raise ValueError unless a parameter is a share."""
+def _check_fraction(name: str, value: float) -> None:
+    """Raise ValueError unless a parameter is a number from 0 to 1."""
     if not Number(0, 1).accepts(value):
         raise ValueError(f"{name} must be a number from 0 to 1, got {shown(value)}.")

@@ -132,13 +132,13 @@ class _Decomposition(NamedTuple):
 class _SpectralFit:
     """One fit of topics: releases by the session, each followed by post-processing."""
 
-    assumes_concentration = False  # since what was released does not tell it
+    assumes_concentration = False  # True where USUAL is taken, as no release tells it
 
     def __init__(self, ask: Session, clips: Clips, plan: TopicPlan, options: TopicOptions) -> None:
         self._ask, self._clips = ask, clips
         self._plan, self._options = plan, options
         self._random_state = check_random_state(options.random_state)
-        # Released first: noisy word frequencies; then denoised ones, and the mean number of tokens.
+        # Word frequencies as released, with noise; denoised; and the mean number of tokens.
         self._frequencies: Answer
         self._unigram: Floats
         self._length: float
@@ -242,8 +242,9 @@ class _SpectralFit:
         }  # fmt: skip
         # Largest eigenvalue of M2 that noise and sampling give: expected, and at most.
         edge, most_by_chance = map(correction.edge, errors.edges())
-        # Below the edge may be topics that noise hides, of which those above this are kept: a joint
-        # fit finds how many there are, and EM steps find them unless sampling explains them.
+        # Eigenvalues up to the edge may be of topics that noise hides. Of these the whitener keeps
+        # those above `hidden_above`: a joint fit finds out how many topics there are, and EM steps
+        # find topics unless sampling alone explains the eigenvalue.
         hidden_above = -math.inf if self._plan.match_moments else edge
         if self._plan.triples is None:
             by_sampling = replace(errors, sigma=0.0, diagonal_sigma=0.0).edges()
@@ -252,7 +253,7 @@ class _SpectralFit:
             corrected, wanted, edge=edge, most_by_chance=most_by_chance, hidden_above=hidden_above,
             **search,
         )  # fmt: skip
-        if white.n_resolved >= wanted:  # of products alone no others are counted
+        if white.n_resolved >= wanted:  # further topics are counted only by a matrix of pairs
             n_seen = wanted if callable(corrected) else self._n_seen(corrected, correction, errors)
             return replace(white, n_resolved=n_seen)
         return self._with_topics_of_rare_words(white, corrected, correction, errors, search)
@@ -261,8 +262,8 @@ class _SpectralFit:
         self, white: NoisyWhitener, corrected: Moment, correction: PriorCorrection,
         errors: PairErrors, search: Mapping[str, Any],
     ) -> NoisyWhitener:  # fmt: skip
-        """Whitener of as many topics as words show if all their entries vary about alike."""
-        # If sampling is most of what varies, frequent words hide topics of rare ones.
+        """Whitener with more topics where words weighted to have equal errors show more."""
+        # Where sampling exceeds noise, errors of frequent words hide topics of rare ones.
         weights, weighted_most = errors.weighted_edge(self._ask.n_units)
 
         def weighted(V: Floats) -> Floats:
@@ -285,7 +286,7 @@ class _SpectralFit:
         asked = min(self._plan.n_components, len(corrected))
 
         def n_above(most: float, weights: Floats) -> int:
-            """Number of eigenvalues of the weighted moment above the edge of noise of `most`."""
+            """Number of eigenvalues of the weighted moment above what errors of E2 give, `most`."""
             edge = correction.edge(most, weights)
             return n_eigenvalues_above(weights[:, None] * corrected * weights, edge)
 
@@ -300,7 +301,7 @@ class _SpectralFit:
         return n_seen_beside(n_seen - 1) if n_seen - 1 > asked else n_seen
 
     def _fit_by_pairs(self, pairs: WhitenedPairs) -> FittedTopics:
-        """Rotated eigenvectors, fitted to all pairs."""
+        """Rotate the eigenvectors of the pairs, find the concentration, and fit to all pairs."""
         topics, weights = varimax_topics(pairs.white)
         concentration = self._concentration(topics, weights, pairs)
         if self._options.concentration is None:
@@ -423,7 +424,7 @@ class _SpectralFit:
         concentration: float,
         topics_std: Floats | None = None,
     ) -> FittedTopics:
-        """Topics of the words whose `pairs` were released; others keep their unigram frequency."""
+        """Extend topics of the words whose `pairs` were released to all, by unigram frequencies."""
         if (words := pairs.words) is not None:
             share = self._unigram[words].sum()
             of_words = topics
@@ -442,7 +443,7 @@ class _SpectralFit:
 
 def varimax_topics(white: NoisyWhitener) -> tuple[Floats, Floats]:
     """Topics (k, d) that share few words, by varimax of the eigenvectors, and even shares."""
-    # Apart, those that noise hides do not blur the others.
+    # Rotated together, topics that noise hides would blur the others.
     parts = np.split(white.unwhitening, [max(white.n_resolved, 1)], axis=1)
     loadings = np.hstack([varimax(part) for part in parts if part.size])
     topics = _normalised(np.maximum(loadings, 0.0).T + 1e-300)

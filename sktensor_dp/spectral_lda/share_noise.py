@@ -11,16 +11,20 @@ from sktensor_dp.topics.inference import TINY
 
 
 def noise_by_topic(model: Any, common: Floats | None = None) -> Floats:
-    """Deviations (k,) by noise of shares of a model's topics: 1, about, of words of their own.
-    `common` is the confusion of the topics, if it is known.
+    """Standard errors (k,) by noise of shares of a model's topics; about 1 without common words.
+
+    In units of the noise of one released sum over the number of texts. `common` is the confusion,
+    if it is known.
     """
     inverse = np.asarray(np.linalg.pinv(confusion_of(model) if common is None else common))
-    return np.sqrt(noise_of_shares(inverse, model.topic_prior_ / model.topic_prior_.sum()))
+    return np.sqrt(variance_of_shares(inverse, model.topic_prior_ / model.topic_prior_.sum()))
 
 
 def noise_of_seen(model: Any, common: Floats | None = None) -> float:
-    """Factor of :meth:`TopicShares.shows` for the share that noise hides least, of seen topics of a
-    model, and for the number of texts; infinite if none is seen, or there is one topic alone.
+    """Factor for :meth:`TopicShares.shows` by which both numbers of texts and some share are seen.
+
+    It is that of the seen topic whose share noise hides least; infinite if no topic is seen, or
+    there is only one.
     """
     k, shares = model.n_components_, model.topic_prior_ / model.topic_prior_.sum()
     ratios = noise_by_topic(model, common) / np.maximum(shares, TINY)
@@ -28,17 +32,17 @@ def noise_of_seen(model: Any, common: Floats | None = None) -> float:
     return max(math.sqrt(k), float(least))
 
 
-def noise_of_shares(inverse: Floats, shares: Floats) -> Floats:
-    """Variance of shares by noise, in the units of `noise_terms`."""
-    a, b, c = noise_terms(inverse)
+def variance_of_shares(inverse: Floats, shares: Floats) -> Floats:
+    """Variance of shares by noise, in the units of `variance_terms`."""
+    a, b, c = variance_terms(inverse)
     return a - 2 * b * shares + c * shares**2
 
 
-def noise_terms(inverse: Floats) -> tuple[Floats, Floats, int]:
+def variance_terms(inverse: Floats) -> tuple[Floats, Floats, int]:
     """Terms a and b (k,) and c of the variance by noise ``a - 2 b s + c s^2`` of a share s.
 
-    It is in units of that of a released sum over the count, which is the sum of all sums.
-    `inverse` is that of the confusion.
+    Its unit is the variance of the noise of one released sum, over the square of the number of
+    texts, which is the sum of all sums of a group. `inverse` is that of the confusion.
     """
     return np.square(inverse).sum(axis=0), inverse.sum(axis=0), len(inverse)
 

@@ -35,8 +35,8 @@ from sktensor_dp.spectral_lda.person_bounds import PersonBounds, release_person_
 from sktensor_dp.spectral_lda.share_noise import (
     confusion_of,
     noise_of_seen,
-    noise_of_shares,
-    noise_terms,
+    variance_of_shares,
+    variance_terms,
 )
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.topics.confusion import comparable_shares, without
@@ -96,7 +96,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     shares_ : ndarray of shape (n_values, n_topics)
-        Average over the texts of each group of their topics' shares, for `confusion_`; NaN where
+        Average shares of topics in the texts of each group, corrected for `confusion_`; NaN where
         noise hides how many texts there are (`hidden_`).
     counts_ : ndarray of shape (n_values,)
         Texts of each group with a word of the model, as they were released: with noise, and
@@ -110,18 +110,20 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Bound on what one unit adds, in texts of one topic and group: 1 of documents; of persons
         given or released.
     spread_ : float
-        Number of texts that count like one by their persons, from 1 to that bound.
+        Factor of the variance by chance where persons write several texts: mean square of their
+        numbers of texts over the mean, from 1 to that bound.
     most_beyond_ : float
-        Number of units beyond that bound, which are scaled down: so many at most, at a level of
-        about 97 % or more. All units where the bound was given for persons.
+        Largest number of units beyond that bound, which are scaled down, at a level of about 97 %
+        or more. All units where the bound was given for persons.
     sums_, sigma_ : ndarray of shape (n_values, n_topics), float
         Released sums of shares, and the standard deviation of the noise of each. Where the bound
         was chosen, units count in them by up to a smaller one.
     rest_sums_, rest_sigma_ : ndarray of shape (n_values, n_topics), float
-        The same of what they add from there up to the bound; 0 where there is no smaller one.
+        The same for what units add from the smaller bound up to `texts_per_person_`; 0 without a
+        smaller one.
     confusion_ : ndarray of shape (n_topics, n_topics)
-        Shares expected in a text of one topic, a row for each, by the model: sums are of such, and
-        `shares_` are what explains them.
+        Shares that inference is expected to find in a text of one topic, a row for each, by the
+        model. `sums_` are of inferred shares; `shares_` are the true ones that explain them.
     without_hidden_ : ndarray of shape (n_topics, n_topics)
         Mixture of the other topics that has the words of a hidden one, a row for each topic;
         others are themselves. A hidden topic may be no more than that: `shares_` count half of
@@ -218,7 +220,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return self._fit_units(chunks, of_model)
 
     def _fit_units(self, chunks: ShareChunks, of_model: dict[str, Any]) -> Self:
-        """Plan the releases, open, ask, publish with what is known `of_model`."""
+        """Plan the releases, open, ask, publish; `of_model` are attributes known before."""
         shape = len(self.values), len(of_model["confusion_"])
         plan = self._plan(chunks.grouped)
         is_given = chunks.grouped and self.texts_per_person != "auto"
@@ -276,8 +278,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def shows(
         self, n_units: int, factor: float, grouped: bool, epsilon: float | None = None
     ) -> bool:
-        """Return True if noise, `factor` times `expected_noise` relative to what it may hide, will
-        not: the root of `n_topics` for the number of texts, the sum of all shares.
+        """Return True if noise of `factor` times `expected_noise` is too small to hide a number.
+
+        `factor` is the noise of the number, in units of that of a share, over its size: for the
+        number of texts, the sum of all shares, it is the root of the number of topics.
         """
         return HIDDEN * factor * self.expected_noise(n_units, grouped, epsilon) < 1
 
@@ -369,7 +373,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         added = self.rest_sums_.sum(axis=1, keepdims=True)
         of_few = n - np.maximum(added, 0.0)
         shares = np.clip(self.sums_ @ self._inverse / of_few, 0.0, 1.0)
-        spread = noise_of_shares(self._inverse, shares)
+        spread = variance_of_shares(self._inverse, shares)
         variance = spread * (self.sigma_ / of_few) ** 2
         # Texts beyond the smaller bound move shares as far as they are of other topics.
         moves = (self.rest_sums_ @ self._inverse - added * shares) / n
@@ -414,8 +418,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         sums, shares = shares * n, np.clip(shares, 0.0, 1.0)
         # Squares of deviations of a sum: noise (a - 2 b s + c s^2) for a share s, and by chance
         # chance (others + (own - others) s - s^2).
-        a, b, c = noise_terms(self._inverse)
-        noise = reach * variance * n**2 / noise_of_shares(self._inverse, shares)
+        a, b, c = variance_terms(self._inverse)
+        noise = reach * variance * n**2 / variance_of_shares(self._inverse, shares)
         own, others = self._squares(shares)
         chance = reach * self.spread_ * n * sampling
         # (sums - s n)^2 is at most both together where square s^2 - 2 half s + end <= 0.
@@ -574,9 +578,9 @@ def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
 def _by_group(
     counts: sp.csr_matrix, places: Integers, model: Any, n_groups: int, common: Floats
 ) -> sp.csr_matrix:
-    """Shares of topics in documents, each in the columns of its group, of a `common` confusion.
+    """Shares of topics in documents, each in the columns of its group, all of a `common` confusion.
 
-    Empty rows are left of documents without words, and of groups that are not listed.
+    Rows of documents without words, and of groups that are not listed, are empty.
     """
     k, kept = model.n_components_, (places >= 0) & (np.diff(counts.indptr) > 0)
     topics, prior, single = model._topics_and_prior()

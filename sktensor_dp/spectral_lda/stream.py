@@ -28,8 +28,8 @@ def fit_em_step(
     fitted, order = stream.fitted, count_order(ask)
     clip = Clip(CountNorm(order), limits["counts"])
     noisy = ask(query_of_step(ask, fitted.topics, fitted.weights, fitted.concentration, clip))
-    # Variance by sampling of all counts of a document: about its tokens, to which order 1 is a
-    # limit, or its squared length.
+    # Variance by sampling of all counts of a document together: about its number of tokens, which
+    # the L1 limit bounds, or the squared norm of its counts, which the L2 limit does.
     sampling = limits["counts"] ** order
     rate, precisions = _rate(stream, noisy, sampling)
     mean = (1 - rate) * stream.mean + rate * noisy.value

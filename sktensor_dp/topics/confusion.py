@@ -1,7 +1,7 @@
-"""Confusion of topics by inference, and shares of topics in documents that all have the same one.
+"""Confusion of topics by inference, and shares in documents as if all were of the same length.
 
 Posterior shares lie towards the prior, those of short documents most. Their expectation in
-documents of one topic is a row of the confusion, which topics and prior alone tell.
+documents of one topic is a row of the confusion, which follows from topics and prior alone.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from sktensor_dp.topics.moments import project_rows
 LENGTHS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 # Tokens that are drawn for a length: a share is off by about a hundredth of itself.
 DRAWN = 2**15
-# Tokens of a document of a whole topic, beside which a prior is nothing.
+# Tokens of a document with the words of a hidden topic: so many that the prior hardly counts.
 TOKENS = 1e4
 
 
@@ -25,9 +25,10 @@ def comparable_shares(
     counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool, length: float,
     wanted: Floats,
 ) -> Floats:  # fmt: skip
-    """Shares (n, k) of topics in documents, of the confusion that is `wanted`, that of a `length`.
+    """Shares (n, k) of topics in documents, as confused as in documents of `length` tokens.
 
-    Longer documents are blurred to it, and shorter ones sharpened as far as shares allow.
+    `wanted` is the confusion of these. Shares of longer documents are blurred to it, and those of
+    shorter ones sharpened, as far as they stay within 0 and 1.
     """
     shares = proportions(counts, topics, prior, single)
     sizes = _nearest(np.asarray(counts.sum(axis=1)).ravel())
@@ -39,7 +40,7 @@ def comparable_shares(
 
 
 def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Floats:
-    """Mean shares (k, k) in documents of about `length` tokens, all of one topic: a row each."""
+    """Mean inferred shares (k, k) in documents of one topic, a row each and `length` tokens."""
     (k, _), tokens = topics.shape, int(_nearest([length])[0])
     n = max(DRAWN // (tokens * k), 1)
     drawn = drawn_documents(topics, np.repeat(np.eye(k), n, axis=0), tokens, as_generator(0))
@@ -47,9 +48,9 @@ def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Flo
 
 
 def without(topics: Floats, hidden: NDArray[np.bool_]) -> Floats:
-    """Mixtures (k, k) of the other topics that have the words of `hidden` ones, a row for each.
+    """Mixtures (k, k) of the topics left that have the words of `hidden` ones, a row for each.
 
-    Others are themselves, as are all if none is left.
+    Rows of the topics left are those of the identity, as are all rows if none is left.
     """
     rows, left = np.eye(len(topics)), np.flatnonzero(~hidden)
     if 0 < len(left) < len(topics):
@@ -60,5 +61,5 @@ def without(topics: Floats, hidden: NDArray[np.bool_]) -> Floats:
 
 
 def _nearest(lengths: NDArray[np.floating] | list[float]) -> NDArray[np.integer]:
-    """Replace each length by that of `LENGTHS` which is nearest to it in logarithm."""
+    """Replace each length by the nearest of `LENGTHS`, by logarithms."""
     return LENGTHS[np.searchsorted(np.sqrt(LENGTHS[1:] * LENGTHS[:-1]), lengths)]

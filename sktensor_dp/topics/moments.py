@@ -74,7 +74,7 @@ class PriorCorrection:
         self._pair_shift = self.pair_scale * self._a * self.variance
 
     def edge(self, of_errors: float, weights: Floats | None = None) -> float:
-        """Eigenvalue of M2, of words times `weights`, for one of the errors of E2 alone."""
+        """Largest eigenvalue of errors of M2 by that of E2, `of_errors`, words times `weights`."""
         largest = 1.0 if weights is None else float(weights.max())
         return self.pair_scale * of_errors + self._pair_shift * largest**2
 

@@ -36,7 +36,7 @@ class PairErrors:
     pure: bool  # whether noise is Laplace
 
     def edges(self, n_topics: int = 1) -> Edges:
-        """Largest eigenvalue of the errors, of documents of one of `n_topics` topics each."""
+        """Largest eigenvalue of the errors where documents have one of `n_topics` topics each."""
         p = np.maximum(self.frequencies, 0.0)
         bulk = bulk_edge(self.sigma, self.sigma, self.sampling, p)
         bulk_with_diagonal = bulk_edge(self.sigma, self.diagonal_sigma, self.sampling, p)
@@ -44,9 +44,10 @@ class PairErrors:
         return _edges_with_diagonal(bulk, bulk_with_diagonal, on_diagonal, self.pure, n_topics)
 
     def weighted_edge(self, n_documents: int, n_topics: int = 1) -> tuple[Floats, float]:
-        """Weights of words by which all entries vary about alike, and the edge, at most, by them.
+        """Weights (d,) that give all entries about equal errors, and the edge, at most, with them.
 
-        Where sampling is most of what varies, frequent words vary most, and hide topics of others.
+        Where sampling exceeds noise, frequent words have the largest errors, and hide topics of
+        rare ones.
         """
         p, sampling = np.maximum(self.frequencies, 0.0), self.sampling
         # Noise varies like sampling between words of this frequency. Let one document of distinct
@@ -87,7 +88,7 @@ def _edges_with_diagonal(
 def sampling_of_pairs(length: float, n_documents: int, n_words: int) -> float:
     """Variance by sampling of an entry of E2 over the product of its words' frequencies.
 
-    It is of documents of one topic, and of what moves neither frequencies nor the topics there are.
+    Documents have one topic each; errors that only move frequencies or known topics do not count.
     """
     length = max(length, 2.0)
     # With few samples n in d dimensions the largest eigenvalue exceeds that of large n by this

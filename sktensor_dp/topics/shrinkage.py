@@ -18,8 +18,8 @@ LEAST_WEIGHT = 0.2
 RATIOS = np.concatenate([[1.0, 2.0**-6.5], 2.0 ** (np.arange(-11, 21) / 2)])
 RATIO_SPREADS = np.concatenate([[0.0, RATIOS[1]], np.log(2.0) / 4 * RATIOS[2:]])
 # Shapes of the gamma distributions of mean 1 whose mixture is the prior of the ratio: from words
-# that all topics share to words of few topics. Normal priors lose two to four percent of
-# completion.
+# that all topics share to words of few topics. Normal priors raise the completion perplexity by two
+# to four percent.
 GAMMA_SHAPES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 # Least probability of a word in a topic, relative to its unigram frequency, so that no document has
 # probability 0.
@@ -50,7 +50,7 @@ def _fit_mixture(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floa
 def denoise_frequencies(
     noisy: Floats, sigma: float | Floats, *, expected: Floats | None = None
 ) -> Floats:
-    """Posterior means of non-negative numbers with noise `sigma`, near `expected` ones if any."""
+    """Posterior means of non-negative numbers with noise `sigma`, near `expected` ones if given."""
     # Weight of the estimate without public knowledge in the estimate with it.
     unexpected = 0.05
     if np.max(sigma) <= 0:

@@ -13,8 +13,8 @@ from sktensor_dp.topics.concentration import ExplainedTopics
 from sktensor_dp.topics.moments import ReleasedMoments, pair_precision, word_precision
 from sktensor_dp.topics.shrinkage import LEAST_SHARE, posterior_moments
 
-# Factor by which 90 % intervals of words hold nine of ten: noise may turn whole topics, which moves
-# all words at once.
+# Factor on deviations with which 90 % intervals hold nine of ten probabilities of words: noise may
+# also turn whole topics, which moves all words at once.
 WORDS_SCALE = 1.25
 # Rounding errors of a matrix relative to its diagonal.
 ROUNDING = 1e-12
@@ -35,7 +35,7 @@ def std_of_refined(
         mean, variance = posterior_moments(expected_counts[row], centres, sigma)
         counts[row], std[row] = np.maximum(mean, LEAST_SHARE * centres), np.sqrt(variance)
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    # Noise moves topics that documents mix by as much more; a single topic mixes with none.
+    # Noise moves topics that documents mix by 1 + c times as much; a single topic mixes with none.
     by_mixing = 1 + concentration if k > 1 else 1.0
     return _at_most_one(by_mixing * (WORDS_SCALE * std / totals))
 

@@ -241,7 +241,7 @@ def test_topics_of_rare_words_are_found_beside_frequent_words(seed):
 
 def test_many_more_columns_than_show_topics_are_warned_of_before_the_charge():
     X, budget = sp.csr_matrix((6000, 2**20), dtype=int), BudgetAccountant(9.0, 1e-3)
-    with pytest.raises(UserWarning, match="1,048,576 columns are many more"):
+    with pytest.raises(UserWarning, match="X has 1,048,576 columns"):
         PrivateSpectralLDA(2, epsilon=8.0, accountant=budget).fit(X)
     assert budget.entries == ()
 
