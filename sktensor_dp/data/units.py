@@ -1,4 +1,4 @@
-"""Rows of units of privacy: labels, chunks, and rows of a group brought together."""
+"""Units of privacy as runs of rows, and chunks of whole units from tables and sources."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator

@@ -114,6 +114,7 @@ COUNTS: Mapping[str, bool] = {"sparse": True, "positive_only": True, "categorica
 NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
     "neighbours": [OneOf("replace_one", "add_remove")]
 }
+# Why a fit does not take these arguments.
 REASONS = {
     "sample_weight": (
         "how much a row weighs would be read from the data, and the bound on what one unit adds "

@@ -106,7 +106,7 @@ def _is_numeric(column: NDArray[Any]) -> bool:
 
 
 def dense_tensor(T: object, advice: str) -> NDArray[np.float64]:
-    """Float64 array from an array or lists; `advice` ends that to pass ``T.toarray()``."""
+    """Float64 array from an array or lists; `advice` ends the error for a sparse `T`."""
     if sp.issparse(T):
         raise TypeError(
             f"T must be dense, got a {type(T).__name__}. Where absent entries are zeros pass "

@@ -38,7 +38,7 @@ from sktensor_dp.privacy.payer import UNIT_MARK
 class PrivateRowsMixin(PrivateEstimatorMixin):
     """Base of estimators of rows: fits to a table, in memory or lazy, and to chunks of one.
 
-    A subclass fits units in ``_fit_units``, and names their class.
+    A subclass names the class of its units in ``_chunk_class``, and fits them in ``_fit_units``.
     """
 
     _chunk_class: ClassVar[type[RowChunks[Any]]]
@@ -66,8 +66,8 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             The group is then protected, with all its rows, whose number is private.
             For a Dask `X`, a Dask array or series with its partitions.
         n_samples : int or None, default=None
-            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
-            rows, or of groups; public.
+            For a Dask `X` alone: the number of rows, where that is not known; with `groups` the
+            number of groups. Public.
         **unsupported : object
             Refused: ``sample_weight`` would be read from the data.
 
@@ -150,7 +150,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
     def _chunks_of(
         self, X: Any, groups: Any = None, n_samples: int | None = None, *, reset: bool = True
     ) -> Any:
-        """Units of a table; this is the copy of the estimator that validation writes on."""
+        """Units of a table. Call it on a copy of the estimator: validation writes on that."""
         table = X
         if is_dask(X):
             X = checked_columns(self, X, reset=reset, text=advice_on_text(self))
@@ -170,7 +170,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         return chunks
 
     def _chunks_of_source(self, source: Any, n_samples: int | None, n_features: Any) -> Any:
-        """Units of a source of announced public sizes, which is read several times."""
+        """Units of a source of announced public sizes, which is read once for each release."""
         if not isinstance(source, PartitionedSource):
             check_chunks(source)
             if hasattr(source, UNIT_MARK):

@@ -14,8 +14,8 @@ from sktensor_dp.tensor.arrays import Floats
 TAIL = 0.01
 # Noise, in half widths of a range, from which on a mean may be near an end of it, or 0, by chance.
 LITTLE = 0.05
-# Numbers of bins that are merged to find a range: the smallest whose shares above the noise sum to
-# `LEAST_SHOWN` of the largest such sum, or more.
+# Numbers of bins that may be merged to find a range. The smallest is taken with which fractions
+# above the noise sum to `LEAST_SHOWN` of the largest such sum, or more.
 MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
 # Fraction of units that a bin without noise may hold by rounding.
 EMPTY = 1e-9
@@ -57,7 +57,7 @@ class Answer:
         )  # fmt: skip
 
     def edge_at(self, edges: Floats, quantile: float) -> float:
-        """Upper edge of the bin in which the noisy shares of bins `edges` reach a `quantile`."""
+        """Upper edge of the bin, between `edges`, in which noisy fractions reach a `quantile`."""
         # Bins that noise alone could fill count as empty, as many empty ones would add up. The
         # threshold is the universal one of Donoho & Johnstone (1994) for Gaussian noise; for
         # Laplace noise, one that noise exceeds in one histogram of 200.
@@ -87,10 +87,10 @@ class Answer:
         return float(edges[1 + max(first[is_shown], default=0)])
 
     def range_of(self, edges: Floats) -> ShownRange:
-        """Range between two of the `edges` of bins, with a tail of noisy bins on either side."""
-        # Shares of bins above the noise, by number of bins that are merged: wider ones stand out
-        # more clearly, but determine the ends of the range less precisely. Noise of the bins adds
-        # up to sqrt(width) of its deviation.
+        """Range between two `edges`, with at most `TAIL` of the units shown on either side."""
+        # Fractions of units above the noise, by number of bins that are merged: wider ones stand
+        # out more clearly, but determine the ends of the range less precisely. Noise of `width`
+        # bins has sqrt(width) times the deviation of one.
         above_noise = {}
         for width in MERGED:
             merged = self.value.reshape(-1, width).sum(axis=1)

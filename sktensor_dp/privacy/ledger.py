@@ -54,7 +54,7 @@ SCHEMA = (
     f"PRAGMA user_version = {VERSION}",
 )
 
-# Raises an error unless a balance may change to the given spending.
+# Raises an error unless a balance may be charged with the entries.
 Admission = Callable[[Balance, Sequence[LedgerEntry]], None]
 
 

@@ -10,7 +10,7 @@ vector in queries/samples.py):
     invariant under rotations, so a projection of it can be drawn in the subspace alone.
 ``pairs``
     Unique entries times their multiplicity, as of a histogram: the mass of each multiset of words.
-    Noise off the diagonal of a matrix is smaller by 2.
+    Noise of entries off the diagonal of a matrix is half as large.
 """
 
 import math
@@ -258,8 +258,8 @@ def piecewise_deviation(epsilon: float) -> float:
     return math.sqrt(piecewise_variance(epsilon, 0.0))
 
 
-# How each law is drawn in the coordinates in which a query states its bounds: the function, and the
-# attribute of the query that determines the noise too.
+# How each law is drawn in the coordinates in which a query states its bounds: the function, and
+# the attribute of the query that it needs, if any.
 DRAWN: tuple[tuple[laws.Law, Coordinates, Callable[..., Floats], *tuple[str, ...]], ...] = (
     (laws.GAUSSIAN, "entries", gaussian_vector),
     (laws.GAUSSIAN_SYMMETRIC, "symmetric", gaussian_symmetric),
@@ -280,7 +280,7 @@ MECHANISMS: dict[tuple[laws.Law, Coordinates], Mechanism] = {
 
 
 def deviation_of(mechanism: Mechanism, sigma: float, value: Floats, query: Any) -> float:
-    """Deviation of the noise along a coordinate; a spherical law has a radius for `sigma`."""
+    """Deviation of the noise along a coordinate, from `sigma_of`, a radius for spherical laws."""
     if not mechanism.law.spherical:
         return sigma
     if mechanism.law is laws.SPHERICAL_ROWS:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Number of fits and searches of this thread, as a context, whose releases have begun.
 BEGUN_FITS: "ContextVar[int]" = ContextVar("begun", default=0)
-# Report of the session that this fit opened last.
+# Makes the report of the session that this fit opened last.
 REPORT: "ContextVar[Callable[[], PrivacyReport] | None]" = ContextVar("report", default=None)
 # Name of the column that says whose row it is, in a fit; public, as names of columns are.
 UNIT_COLUMN: "ContextVar[object]" = ContextVar("column", default=None)
@@ -53,11 +53,11 @@ class Payer:
         return tools_around()
 
     def charge(self, plan: ReleasePlan, neighbours: str, unit: str) -> "Receipt | None":
-        """Check and charge a whole plan; None if nobody pays, or an earlier batch of the fit."""
+        """Check and charge a whole plan; None if nobody pays, or an earlier batch has paid."""
         return self.charge_entries(self.charges(plan, neighbours, unit))
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
-        """Check and charge entries; None if nobody pays, or an earlier batch of the fit."""
+        """Check and charge entries; None if nobody pays, or an earlier batch has paid."""
         receipt, entries = None, self._named(entries)
         self._check_tools(entries)
         if self.accountant is not None and not self.paid_by_earlier_batch:

@@ -16,7 +16,7 @@ COUNT, COUNT_FRACTION = "unit_count", 0.01
 THRESHOLD_FRACTION = 0.5
 # Fraction of a budget for the histogram by which a norm or a range is chosen.
 HISTOGRAM_FRACTION = 0.02
-# Name of the rest of a plan before the count decides how it is divided.
+# Name of the undivided rest of a plan with a private number of units, until the count is released.
 BY_COUNT = "shared_out_by_unit_count"
 
 
@@ -150,7 +150,7 @@ class ReleasePlan:
         return cls(epsilon, delta, tuple(releases))
 
     def charged(self, neighbours: str) -> "ReleasePlan":
-        """Plan as it is charged: where units come and go, with a count, and all else undivided."""
+        """Plan as it is charged: with ``"add_remove"`` a count of units and an undivided rest."""
         counts_units = neighbours == "add_remove" and bool(self.planned)
         return self.before_count() if counts_units else self
 
@@ -163,7 +163,9 @@ class ReleasePlan:
         return replace(self, planned=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
-        """Divide the rest as in `plan`, made with the count; it may not cost more."""
+        """Divide the rest of a plan by :meth:`before_count` as in `plan`, which may follow from the
+        count; RuntimeError if that costs more than the rest.
+        """
         count, rest = self.planned
         parts = tuple(
             replace(release, cost=release.cost.part(1 - COUNT_FRACTION, release.cost.delta))

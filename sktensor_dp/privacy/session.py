@@ -57,8 +57,9 @@ class Session(AbstractContextManager["Session"]):
     `exact_product`, for epsilon=inf. Leaving it drops the data; what was charged stays charged.
     """
 
-    # With neighbours="add_remove" the number of units is private. What is charged is then not yet
-    # divided (`ReleasePlan.charged`), until `count_units` releases the number.
+    # With neighbours="add_remove" the number of units is private. The plan, made by
+    # `ReleasePlan.charged`, then has the count and one undivided rest, which is divided among the
+    # releases once `count_units` has released the number.
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class Session(AbstractContextManager["Session"]):
         verbose: bool = False,
     ) -> None:
         self._payer, self._unit, self._neighbours = payer, unit, neighbours
-        self._charged = self._plan = plan  # the latter divided by the number of units, if private
+        self._charged = self._plan = plan  # the latter with its rest divided, after the count
         # Made before the charge: where exact values are recorded, it refuses other processes at no
         # cost.
         self._noise = NoiseSource()
@@ -102,9 +103,9 @@ class Session(AbstractContextManager["Session"]):
         self._chunks, self._is_open = None, False
 
     def __call__(self, query: Query, pooled: int = 1, paid_by: type[Query] | None = None) -> Answer:
-        """Answer a planned query with noise; so many planned uses, `pooled`, pay for it.
+        """Answer a planned query with noise; `pooled` planned uses pay for it together.
 
-        They are its own, or those of the query `paid_by`.
+        They are uses of the query itself, or of the query class `paid_by`.
         """
         release = self._admit(query, pooled, paid_by)
         # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
@@ -155,7 +156,7 @@ class Session(AbstractContextManager["Session"]):
         return self._left.get(query.name, 0)
 
     def count_units(self, plan: ReleasePlan) -> None:
-        """Release a private number of units, if any, and divide what is charged as in `plan`."""
+        """Release the number of units, if it is private, and divide the charge as in `plan`."""
         if not (self.number_is_private and plan.planned):
             return
         counted = self(UnitCount())
@@ -165,16 +166,17 @@ class Session(AbstractContextManager["Session"]):
         self.divide(plan)
 
     def divide(self, plan: ReleasePlan) -> None:
-        """Divide the charge as in a `plan` by `n_units`, in the place of an earlier one.
+        """Divide the charge among the releases of `plan`, which may follow from `n_units`.
 
-        If the number of units is public, nothing is divided: it must be the plan that was charged.
+        Replaces an earlier division. If the number of units is public, nothing is divided, and
+        `plan` must be the plan that was charged.
         """
         if not self.number_is_private:
             if plan != self._plan:
-                raise RuntimeError("the plan by the public number of units is another one.")
+                raise RuntimeError("the plan must be the charged one where n_units is public.")
             return
         if [row.name for row in self._records] != [COUNT]:
-            raise RuntimeError("what is charged is divided after the count, before other releases.")
+            raise RuntimeError("a charge is divided after the count, and before other releases.")
         self._plan = self._charged.after_count(plan)
         self._left = {release.name: release.uses for release in self._plan.planned}
         self._left[COUNT] = 0
@@ -218,9 +220,9 @@ class Session(AbstractContextManager["Session"]):
         )
 
     def _admit(self, query: Query, uses: int = 1, paid_by: type[Query] | None = None) -> _Admitted:
-        """Check a query against catalogue and plan, and record it.
+        """Check a query against catalogue and plan, use up what pays for it, and record it.
 
-        Planned `uses` of the query `paid_by`, by default of itself, are used up.
+        `uses` planned uses of the query class `paid_by`, by default its own, pay for it.
         """
         # Before the query is computed: all its uses are taken in one step that nothing can
         # interrupt. A forked process has a copy of the plan and could spend it again.
@@ -250,7 +252,8 @@ class Session(AbstractContextManager["Session"]):
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.
         costs = {release.name: release.cost for release in self._plan.planned}
-        # A query that another release pays for is planned too: its cost says which kind of noise.
+        # A query that another release pays for is planned, too: its planned cost tells whether its
+        # noise spends mu or epsilon.
         planned_cost = costs.get(name)
         if planned_cost is None or not 1 <= uses <= self._left.get(paying, 0):
             raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")

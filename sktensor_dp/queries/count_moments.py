@@ -165,7 +165,7 @@ class _Triples:
         return Norms(l2=self.clip.limit)
 
     def document_weights(self, chunk: CountChunk, projected: Floats) -> Floats:
-        """Weight of each document within all clips; 0 for fewer than three tokens."""
+        """Weight of each document over its ``(l - 1) (l - 2)``; 0 for fewer than three tokens."""
         # Sums of absolute terms are bounded too: where large terms cancel, their rounding errors
         # would remain.
         X, lengths = chunk.restricted(self.words).X, chunk.lengths

@@ -15,7 +15,7 @@ from sktensor_dp.queries import query
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.tensor.arrays import Floats
 
-# Weights of the diagonal, and the largest norm of a row of a whitener: cubes of counts times these
+# Range of weights of the diagonal, and the largest entry of a whitener: cubes of counts times these
 # stay far from overflow.
 DIAGONAL, LARGEST_WHITENER = (1e-6, 1e6), 1e30
 # Fewest tokens for which the first three moments are defined.

@@ -115,8 +115,8 @@ class ExpectedCounts(query.NonNegative):
             MeanField(part, topics, prior, self.n_iter, np.zeros(part.X.shape[0], dtype=bool))
             for part in (CountChunk(units.sums(chunk.X)[several]), chunk)
         )
-        # Either all documents of a unit share one mixture, of which each tells as much as the prior
-        # does, or each has its own, around that one.
+        # Either all documents of a unit share one mixture: it is their prior, with the weight of as
+        # many priors as documents. Or each has its own, around that one, with the prior's weight.
         evidence_apart = np.bincount(units.of_rows, of_documents.evidence(), units.n)[several]
         shared = of_units.evidence() > evidence_apart
         weight = np.where(shared, units.sizes[several], 1).astype(np.float32) * prior.sum()

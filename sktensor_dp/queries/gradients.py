@@ -12,8 +12,7 @@ from sktensor_dp.data.sums import SUM_SLACK, AccurateSum
 from sktensor_dp.queries.entries import WEIGHT_SIZES
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL_ROWS
 from sktensor_dp.queries.query import HALF, Query, check_array, check_number
-from sktensor_dp.tensor.arrays import Floats, blocks, rows_at_once, spans
-from sktensor_dp.tensor.arrays import Integers as Places
+from sktensor_dp.tensor.arrays import Floats, Integers, blocks, rows_at_once, spans
 from sktensor_dp.tensor.sorted_entries import derivatives, kronecker_rows
 
 # Least ridge relative to the trace: below it the factors of a matrix are rounding errors.
@@ -98,7 +97,7 @@ class Jacobian:
 
 
 # A block: its span, z of shape (r, b), rows of the mode, and the first entry of each row.
-_Block = tuple[slice, Floats, Places, Places]
+_Block = tuple[slice, Floats, Integers, Integers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +194,7 @@ class RidgeBlock(Query):
             yield span, z, rows, starts
 
 
-def _of_entries(matrices: Floats, rows: Places, starts: Places, n: int) -> Floats:
+def _of_entries(matrices: Floats, rows: Integers, starts: Integers, n: int) -> Floats:
     """Matrix (r, r) of the row of each of n entries, from those of `rows`; (r, r, n)."""
     return np.repeat(matrices[:, :, rows], np.diff(np.append(starts, n)), axis=2)
 

@@ -1,4 +1,4 @@
-"""E step of mixtures: statistics of samples in one; and gains of mixtures over others."""
+"""Statistics of samples in a mixture, for EM steps; and gains of mixtures over one another."""
 
 import math
 from collections.abc import Iterator, Sequence

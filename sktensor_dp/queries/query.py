@@ -14,7 +14,7 @@ from sktensor_dp.tensor.arrays import Floats
 
 Range = tuple[float, float]
 # Edges of histograms of norms and values: twenty a decade, ending at round numbers such as 5 and
-# 100, as scales do. The last bin is open.
+# 100, as scales do. The end bins are open.
 SIZE_EDGES = np.array([float(f"{10 ** (i / 20):.1f}e{k}") for k in range(-7, 9) for i in range(20)])
 # Range of the limits that contributions are clipped to. Norms far below the limit may lose digits,
 # which does not matter beside it.
@@ -28,12 +28,12 @@ HALF: Range = (1e-60, 1e60)
 SCORE: Range = (1e-125, 1e125)
 
 
-# Kinds of raw data that queries read; of several, that of the example in the proof.
+# Kinds of raw data that queries read; for a query that reads several, that of its proof's example.
 Family = Literal[
     "units", "texts", "counts", "shares", "samples", "tensors", "entries", "persons", "scores"
 ]
-# Coordinates in which the bounds of a sum hold and noise is added: its entries, the orthonormal
-# coordinates of a symmetric array or matrix, or the histogram of pairs.
+# Coordinates in which the bounds of a sum hold and noise is added: entries, orthonormal coordinates
+# of a symmetric array or matrix, or the histogram of pairs (``privacy/mechanisms.py``).
 Coordinates = Literal["entries", "symmetric", "matrix", "pairs"]
 # Queries by name: every step at which raw data can become public. `CATALOGUE` in
 # ``privacy/catalogue.py`` adds how noise is drawn.

@@ -123,7 +123,7 @@ class _ThirdMoments:
         return y
 
     def _norms(self, chunk: SampleChunk, y: Floats) -> Floats:
-        """Mean over a unit's samples of the norm of ``y y y``, (n_units,): a bound on its own."""
+        """Mean norm of ``y y y`` of each unit's samples, (n_units,): bounds that of their mean."""
         squares = np.square(y).sum(axis=1)
         return chunk.units.means(np.sqrt(squares * squares**2))
 
