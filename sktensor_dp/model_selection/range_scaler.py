@@ -70,10 +70,10 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
     ranges : mapping of str or int to (low, high)
         Columns to keep, by name for data frames and by number for arrays, each with the public
         range that is mapped to [-1, 1]. Values beyond it are clipped, also infinite ones: the log
-        of 0 counts as the low end. Make it NaN where it is missing. A missing value (NaN, or an
-        empty cell) stays missing: :class:`~sktensor_dp.PrivateGaussianMixture` takes it, and other
-        estimators raise an error before the charge. To put a public constant in its place, clean X
-        before; an imputer would read private data.
+        of 0 counts as the low end (make it NaN where it stands for a missing value). A missing
+        value (NaN, or an empty cell) stays missing: :class:`~sktensor_dp.PrivateGaussianMixture`
+        takes it, and other estimators raise an error before the charge. To put a public constant
+        in its place, do so in X before; an imputer would read private data.
 
     Returns
     -------

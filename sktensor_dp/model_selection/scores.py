@@ -72,11 +72,11 @@ def held_out_chunk(
     return HeldOutChunk(X, y, groups, n_units)
 
 
-def row_by_row(question: Callable[[Any], Any], X: Any) -> Floats:
-    """Value of `question`, a method of a model, for each row separately; NaN where it fails."""
+def row_by_row(method: Callable[[Any], Any], X: Any) -> Floats:
+    """Answer of a model's `method`, such as ``predict``, for each row; NaN for rows it refuses."""
 
     def answers(rows: Any) -> Floats:
-        values = np.asarray(question(rows), dtype=np.float64)
+        values = np.asarray(method(rows), dtype=np.float64)
         if values.shape != (n_rows(rows),):
             raise ValueError("a model must say one number of each row")
         return values
@@ -377,8 +377,8 @@ def make_private_scorer(
     ----------
     metric : str
         ``"neg_mean_squared_error"``, ``"neg_mean_absolute_error"``, ``"log_likelihood"`` (of
-        ``score_samples``), ``"third_moment_fit"`` (the same, of components) or
-        ``"log_likelihood_per_token"`` (of texts each word that a
+        ``score_samples``), ``"third_moment_fit"`` (``score_samples`` of components) or
+        ``"log_likelihood_per_token"`` (a word of a text that a
         ``PrivateCountVectorizer`` of a pipeline does not have counts with a probability of 1e-5).
         A row that the model refuses counts as the lower bound.
     epsilon, delta : float, default=1.0 and 1e-6

@@ -126,8 +126,8 @@ class PrivateSearchCV(
     scoring : str or None, default=None
         Score of each row, larger being better: ``"neg_mean_squared_error"``,
         ``"neg_mean_absolute_error"``, ``"log_likelihood"`` (of ``score_samples``),
-        ``"third_moment_fit"`` (the same, of components) or ``"log_likelihood_per_token"`` (of
-        texts, each word that the vocabulary does not have counts with a probability of 1e-5). None
+        ``"third_moment_fit"`` (``score_samples`` of components) or ``"log_likelihood_per_token"``
+        (a word of a text that the vocabulary does not have counts with a probability of 1e-5). None
         takes what suits the estimator.
     score_bounds : (low, high) or None, default=None
         Public range that scores of units are clipped to; noise is in proportion to its

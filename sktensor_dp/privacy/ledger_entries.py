@@ -352,12 +352,12 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
             "those whom it names; these have no name, as arrays, and may be anybody's. Nothing was "
             "charged."
         )
-    kinds = {_kind(unit) for unit in after}
+    kinds = {_kind_of_unit(unit) for unit in after}
     for unit in sorted(after - before):
-        if len(kinds) == 1 or _kind(unit) in map(_kind, before):
+        if len(kinds) == 1 or _kind_of_unit(unit) in map(_kind_of_unit, before):
             continue
         others = " and ".join(map(repr, sorted({*map(without_column, after - {unit})})))
-        if columns and _kind(unit)[0] == "row":
+        if columns and _kind_of_unit(unit)[0] == "row":
             raise BudgetError(
                 f"This would protect one {unit!r}, but {subject} those whom column "
                 f"{min(columns)!r} names: pass groups=table[{min(columns)!r}] to this fit. "
@@ -366,7 +366,9 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
         advice = "Give all fits the same groups= (or none of them) and the same neighbours="
         if not by_fits:
             advice = "Pass groups=, labels of persons"
-        if _kind(unit)[0] in {kind for kind, _ in map(_kind, before)}:  # relations differ alone
+        if _kind_of_unit(unit)[0] in {
+            kind for kind, _ in map(_kind_of_unit, before)
+        }:  # relations differ alone
             advice = "Give all fits the same neighbours="
             if not by_fits:
                 advice = (
@@ -381,8 +383,8 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
         )
 
 
-def _kind(unit: str) -> tuple[str, str]:
-    """Kind of unit that a name stands for, and its neighbours."""
+def _kind_of_unit(unit: str) -> tuple[str, str]:
+    """Kind of a unit, such as "row" or "person", and its neighbours, from its name."""
     unit, relation = unit_and_neighbours(without_column(unit))
     return "row" if unit in ROWS else unit, relation
 

@@ -19,6 +19,8 @@ CLIPPED_NORMS: dict[str, tuple[float, float, int]] = {
 }
 # The same for the number of tokens, by which pure releases clip counts, pairs and triples of words.
 TOKEN_BINS = (1.0, 1e5, 70)
+# Range of public limits: products of three numbers of their size neither overflow nor underflow.
+LIMITS = (1e-40, 1e40)
 # Weight of the diagonal of pairs. Documents that repeat a word have the largest pair masses: with
 # half the weight in squares, the sensitivity falls by more than the noise of the diagonal rises.
 DIAGONAL_WEIGHT = math.sqrt(0.5)

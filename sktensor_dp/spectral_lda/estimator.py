@@ -30,8 +30,8 @@ from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.estimator.scoring import warn_of_score
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
-from sktensor_dp.spectral_lda.fitted import LIMITS, SavedTopics, TopicStream
+from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS, LIMITS
+from sktensor_dp.spectral_lda.fitted import SavedTopics, TopicStream
 from sktensor_dp.spectral_lda.plan import (
     TopicForecast,
     TopicOptions,
@@ -40,7 +40,7 @@ from sktensor_dp.spectral_lda.plan import (
     forecast_topics,
     plan_topics,
 )
-from sktensor_dp.spectral_lda.public_words import expected_frequencies
+from sktensor_dp.spectral_lda.public_words import public_frequencies
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
 from sktensor_dp.spectral_lda.shares import TopicShares
@@ -287,7 +287,7 @@ class PrivateSpectralLDA(
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
         chunks = checked._chunks_of(X, groups, n_samples, reset=stream is None)
         if stream is None:
-            return self._fit_units(chunks, column_attributes(checked), begins=True)
+            return self._fit_units(chunks, column_attributes(checked), begins_stream=True)
         check_same_unit(self.privacy_report_, self.neighbours, grouped=chunks.grouped)
         return self._fit_batch(chunks, stream)
 
@@ -619,7 +619,7 @@ class PrivateSpectralLDA(
         sizes["document_length"] = document_length
         check_sizes(**sizes)
         self._warn_of_budget()
-        plan, asked = self._plan(n_samples, n_features), self._concentration()
+        plan, asked = self._plan(n_samples, n_features), self._given_concentration()
         found = forecast_topics(
             plan, n_samples, n_features, n_kept, document_length, concentration=asked,
             pure=self.delta == 0, neighbours=self.neighbours,
@@ -633,12 +633,12 @@ class PrivateSpectralLDA(
         return np.asarray(self._validated_rows(X, reset=False).sum(axis=1)).ravel()
 
     def _fit_units(
-        self, chunks: CountChunks, columns: Mapping[str, object], *, begins: bool = False
+        self, chunks: CountChunks, columns: Mapping[str, object], *, begins_stream: bool = False
     ) -> Self:
-        """Plan a fit, of the first batch of a stream if it `begins` one; open, ask, publish."""
+        """Plan a fit, open a session, ask, publish; where it `begins_stream` batches may follow."""
         n_features = chunks.n_features
-        frequencies = self._public_words(n_features, columns)
-        options = TopicOptions(self._concentration(), self.random_state, frequencies)
+        frequencies = self._public_frequencies(n_features, columns)
+        options = TopicOptions(self._given_concentration(), self.random_state, frequencies)
         largest_plan = self._plan(self._largest_number(chunks), n_features)
         check_memory(largest_plan, n_features)
         expected = warnings_of_cap(self.n_components, n_features, "topics")
@@ -652,14 +652,14 @@ class PrivateSpectralLDA(
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
             plan = self._plan(ask.n_units, n_features)
             ask.divide(plan.releases)
-            fitted = fit_topics(ask, plan, options, begins=begins)
+            fitted = fit_topics(ask, plan, options, begins_stream=begins_stream)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def _fit_batch(self, batch: CountChunks, stream: TopicStream) -> Self:
         """Make one EM step on a further batch of the stream: plan, open, ask, publish."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         columns = column_attributes(self)
-        frequencies = self._public_words(batch.n_features, columns)
+        frequencies = self._public_frequencies(batch.n_features, columns)
         expected = warnings_of_persons(self.privacy_report_)
         with self._session(batch, plan, ticket=stream.ticket, expected=expected) as ask:
             fitted = fit_em_step(
@@ -677,17 +677,17 @@ class PrivateSpectralLDA(
             limits=self._checked_limits(),
         )  # fmt: skip
 
-    def _public_words(self, n_features: int, columns: Mapping[str, object]) -> Floats | None:
-        """Public word frequencies in the order of columns; None where not given."""
+    def _public_frequencies(self, n_features: int, columns: Mapping[str, object]) -> Floats | None:
+        """Public word frequencies (n_features,), by column; None where not given."""
         if self.word_frequencies is None:
             return None
         names = columns.get("feature_names_in_")
-        return expected_frequencies(self.word_frequencies, n_features, names)
+        return public_frequencies(self.word_frequencies, n_features, names)
 
     def _check_combined(self, method: str = "fit") -> None:
         self._checked_limits()  # for its errors
 
-    def _concentration(self) -> float | None:
+    def _given_concentration(self) -> float | None:
         """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""
         if self.doc_topic_prior == "auto":
             return None

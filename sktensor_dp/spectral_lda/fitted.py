@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED
-from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import (
     ABSENT,
@@ -23,7 +23,7 @@ from sktensor_dp.model_files.fields import (
     SavedState,
     Whole,
 )
-from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
+from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS, LIMITS
 from sktensor_dp.spectral_lda.plan import JOIN_ROWS, TopicPlan
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import USUAL
@@ -114,7 +114,7 @@ def hidden_by_noise(topics: Floats, unigram: Floats, std: Floats | None) -> NDAr
 
 
 def warnings_of_noise(
-    found: FittedTopics, hidden: NDArray[np.bool_], plan: TopicPlan, *, begins: bool
+    found: FittedTopics, hidden: NDArray[np.bool_], plan: TopicPlan, *, begins_stream: bool
 ) -> tuple[Warning, ...]:
     """Warning, if any, that noise or chance hides some of the topics asked for.
 
@@ -155,13 +155,23 @@ def warnings_of_noise(
         )
     else:
         said.append(f"What would help: {', or '.join(ways)}{see}.")
-    if len(found.topics) < plan.n_components and begins:
+    if len(found.topics) < plan.n_components and begins_stream:
         said.append("Later batches add no topic: begin a stream with a larger batch.")
     return (NotEnoughDataWarning(" ".join(said)),)
 
 
-# In this range products of three numbers of the size of a limit neither overflow nor underflow.
-LIMITS = (1e-40, 1e40)
+def warnings_of_more(n_seen: int, asked: int) -> tuple[Warning, ...]:
+    """Tuple of one warning where pairs show more topics than `asked`, else empty."""
+    if n_seen <= asked:
+        return ()
+    message = (
+        f"At least {n_seen} topics can be seen in the released pairs of words, and {asked} "
+        f"{'was' if asked == 1 else 'were'} asked for: some may be merged. "
+        "Words that come in bursts count as topics here."
+    )
+    return (DoubtfulParameterWarning(message),)
+
+
 # Tolerance for rows that were normalised in double precision.
 ROUNDING = 1e-6
 

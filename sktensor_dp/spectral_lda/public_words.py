@@ -13,7 +13,7 @@ from sktensor_dp.tensor.arrays import Floats
 LEAST = 1e-12
 
 
-def expected_frequencies(
+def public_frequencies(
     given: Mapping[str, float] | ArrayLike, n_features: int, names: Any
 ) -> Floats:
     """Convert public word frequencies to an array (n_features,) of positive numbers with sum 1.

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import FitResult
-from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
@@ -30,6 +29,7 @@ from sktensor_dp.spectral_lda.fitted import (
     FittedTopics,
     TopicStream,
     attributes_of,
+    warnings_of_more,
     warnings_of_noise,
 )
 from sktensor_dp.spectral_lda.pairs import (
@@ -88,36 +88,26 @@ ASSUMED = (
 )
 
 
-def fit_topics(ask: Session, plan: TopicPlan, options: TopicOptions, *, begins: bool) -> FitResult:
+def fit_topics(
+    ask: Session, plan: TopicPlan, options: TopicOptions, *, begins_stream: bool
+) -> FitResult:
     """Make the planned releases and fit topics.
 
-    A fit that `begins` a stream returns its state for later batches, at the same budget.
+    Where it `begins_stream` the result has the state for later batches, at the same budget.
     """
     clips = Clips(ask, plan.limits)
     recipe = _SpectralFit(ask, clips, plan, options)
     topics = recipe.fit()
     attributes, hidden = attributes_of(topics, plan.n_components)
     attributes["clip_norm_"] = clips.limits
-    if begins:
+    if begins_stream:
         budget = plan.releases.epsilon, plan.releases.delta
         stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
         attributes["_stream"] = stream
-    warned = warnings_of_noise(topics, hidden, plan, begins=begins)
+    warned = warnings_of_noise(topics, hidden, plan, begins_stream=begins_stream)
     more = warnings_of_more(topics.n_resolved, plan.n_components)
     notes = (*((ASSUMED,) if recipe.assumes_concentration else ()), *map(str, more))
     return FitResult(attributes, (*warned, *more), notes)
-
-
-def warnings_of_more(n_seen: int, asked: int) -> tuple[Warning, ...]:
-    """Tuple of one warning where pairs show more topics than `asked`, else empty."""
-    if n_seen <= asked:
-        return ()
-    message = (
-        f"At least {n_seen} topics can be seen in the released pairs of words, and {asked} "
-        f"{'was' if asked == 1 else 'were'} asked for: some may be merged. "
-        "Words that come in bursts count as topics here."
-    )
-    return (DoubtfulParameterWarning(message),)
 
 
 class _Decomposition(NamedTuple):
@@ -329,7 +319,7 @@ class _SpectralFit:
     def _fit_by_third_moment(self, pairs: WhitenedPairs) -> FittedTopics:
         """Release the third moment in the whitened space, and decompose it."""
         concentration = self._concentration(*varimax_topics(pairs.white), pairs)
-        # Pairs were whitened at the usual concentration: whiten them at the one found, if any was.
+        # Pairs were whitened at the usual concentration: whiten them anew at the one estimated.
         if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
             found = self._whitener(pairs.released, pairs.corrected, pairs.correction)

@@ -89,7 +89,7 @@ def where_kept(length: int) -> str:
 class WordPlan:
     """Releases and thresholds of a vocabulary, chosen from public numbers alone."""
 
-    releases: ReleasePlan  # the budget
+    releases: ReleasePlan  # names, numbers and costs of the releases
     max_words: int  # words of a document that may count
     min_units: float  # ``min_df`` and ``max_df`` in units
     max_units: float

@@ -25,7 +25,8 @@ from sktensor_dp.text.plan import WordPlan, where_kept
 
 def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
-    weights, words_of_unit = np.ones(N_BUCKETS), 0  # for which a unit counts in frequencies
+    weights = np.ones(N_BUCKETS)
+    words_of_unit = 0  # number of words for which a unit counts in document frequencies
     sizes = np.zeros(0)  # (n_words,): units that hold each word, or a number that ranks words so
     by_buckets = plan.needed_in_bucket > 0  # not without noise
     if by_buckets:

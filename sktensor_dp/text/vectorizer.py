@@ -169,8 +169,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         English ones are scikit-learn's, and what splitting leaves of contractions and addresses,
         such as *don*, *www* and *com*.
     max_df, min_df : float in [0, 1] or int, default=1.0 and 1
-        Drop words whose noisy document frequency is above, or below, this share or number. Any
-        other value than the default has these frequencies released, for a fifth of the budget:
+        Drop words whose noisy document frequency is above, or below, this fraction or number. With
+        any other value than the default these frequencies are released, for a fifth of the budget:
         fewer words are found. ``min_df=0`` asks for them and drops no word.
     max_features : int or None, default=None
         Keep this many of the commonest words: by noisy document frequency where these are
@@ -214,9 +214,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Public or released number of documents, about, from which a word is kept, where these have a
         hundred distinct words, or ``max_words_per_document`` if this is less. It grows with the
         root of their number of words: double where they have four times as many, half where a
-        quarter.
-        Up to 1.7 times as many are needed where all words are about as common. Some commoner words
-        are missing at random. Not set with a given vocabulary.
+        quarter. Up to 1.7 times as many documents are needed where all words are about as common.
+        Some commoner words are missing at random. Not set with a given vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
