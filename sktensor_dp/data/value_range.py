@@ -1,4 +1,4 @@
-"""Public range of values of a tensor: they are clipped to it."""
+"""Range, public or released, that the values of a tensor are clipped to."""
 
 import copy
 import math
@@ -11,7 +11,7 @@ from sktensor_dp.tensor.arrays import Floats, read_only
 
 
 class ValueRange(Chunks):
-    """Public range: values are clipped to it, and its middle is subtracted."""
+    """Values clipped to a range, public or released, with its middle subtracted."""
 
     public: ClassVar[tuple[str, ...]] = ("shape", "half", "middle")
     values: Floats
@@ -38,6 +38,6 @@ class ValueRange(Chunks):
     def within(self, bounds: tuple[float, float]) -> Self:
         """Copy with values clipped to a narrower range, which was released."""
         narrowed = copy.copy(self)
-        ValueRange.__init__(narrowed, bounds)  # sets bounds and middle, leaves the entries
+        ValueRange.__init__(narrowed, bounds)  # sets half and middle, and leaves the entries
         narrowed.values = read_only(narrowed.clipped_and_centred(self.values + self.middle))
         return narrowed
