@@ -23,7 +23,7 @@ class PublicFacts:
     n_units: int | None = None  # public number of these
     # Private number of tokens, or entries, of a unit, which forecasts assume where nobody says it.
     assumed_length: int | None = None
-    has_more_columns: bool = False  # whether it fits at most as many components as columns
+    capped_by_columns: bool = False  # whether it fits at most as many components as columns
     # Whether some noise is of a pure epsilon, whatever delta a fit has: a search then takes 0.
     has_pure_noise: bool = False
     delta_set_aside: float = 0.0  # fraction of delta for failures of its own

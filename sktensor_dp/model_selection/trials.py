@@ -131,7 +131,7 @@ class Trials:
     def _refuse_too_many_components(self) -> None:
         """Raise ValueError where a candidate asks for more components than there are columns."""
         name, last = [*self.request.steps.items()][-1]
-        if self.n_features is not None and last._public_facts().has_more_columns:
+        if self.n_features is not None and last._public_facts().capped_by_columns:
             full = f"{name}__n_components" if name else "n_components"
             candidates = candidates_of(self.request.distributions)
             n_components = max(params.get(full, 1) for params in candidates)

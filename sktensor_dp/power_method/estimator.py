@@ -579,7 +579,7 @@ class PrivateTensorPowerMethod(
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(
-            self._unit, has_more_columns=True, score="third_moment_fit",
+            self._unit, capped_by_columns=True, score="third_moment_fit",
             worst_case=self._worst_case,
         )  # fmt: skip
 

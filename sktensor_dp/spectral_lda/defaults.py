@@ -18,9 +18,9 @@ FRACTIONS = {
     },
     "shares_by_group": {"norm_histogram": 0.2, "topic_shares": 0.8},
 }  # fmt: skip
-# Where moments are fitted jointly, the clipped fraction falls with the noise, so that estimates
-# converge: so many effective documents (n mu) are clipped, of at most this fraction. Third moments
-# are clipped at it: clipping them more breaks identities between the moments.
+# Where moments are fitted jointly, N_CLIPPED effective documents (n mu) are clipped, at most the
+# fraction CLIPPED of all: the fraction falls with the noise, so that estimates converge. Third
+# moments are always clipped at CLIPPED: clipping them more breaks identities between the moments.
 CLIPPED, N_CLIPPED = 0.05, 500.0
 # Otherwise documents are clipped at this quantile of their norms: noise is less, and bias more.
 LOW_QUANTILE = 0.1
@@ -29,7 +29,7 @@ JOINT_WORDS = 256
 # Moments are fitted jointly from this many effective documents (n mu) on for each probability of
 # the model.
 MATCH_FROM = 4.0
-# Number of effective documents for each word whose pairs are released.
+# Number of effective documents (n times the mu of pairs) for each word whose pairs are released.
 DOCUMENTS_PER_WORD = 12.0
 # Number of EM steps with noise.
 STEPS = 6

@@ -84,8 +84,8 @@ class PrivateSpectralLDA(
         0 asks for pure differential privacy, by Laplace and spherical Laplace noise.
     doc_topic_prior : float, "auto" or None, default="auto"
         Dirichlet parameter of each topic's share in a document, from 0 to 1e10. ``"auto"``
-        takes the largest that the released moments do not reject; None means
-        ``1 / n_components``; 0 means that every document has one topic.
+        estimates it from the released moments; None means ``1 / n_components``; 0 means that
+        every document has one topic.
     word_frequencies : array-like of shape (n_features,), mapping or None, default=None
         Public frequencies of the words (:func:`~sktensor_dp.datasets.load_word_frequencies`),
         in the order of columns, or a mapping by names of columns; they need not sum to 1.
@@ -602,9 +602,10 @@ class PrivateSpectralLDA(
         Returns
         -------
         TopicForecast
-            Noise of each release against the signal of ``n_components`` equally likely topics, the
-            least number of documents that show them above the noise, and ``n_likely``, from how
-            many to how many of them a fit is likely to see. Costs nothing.
+            Noise of each release against the signal of the weakest of ``n_components`` topics as
+            strong as those of ordinary texts, the least number of documents that show it above the
+            noise, and ``n_likely``, least and largest number of topics that a fit is likely to see.
+            Costs nothing.
 
         Examples
         --------
@@ -721,7 +722,7 @@ class PrivateSpectralLDA(
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(
-            self._unit, has_more_columns=True, score="log_likelihood_per_token",
+            self._unit, capped_by_columns=True, score="log_likelihood_per_token",
             assumed_length=100,
             worst_case=partial(worst_documents, neighbours=self.neighbours),
         )  # fmt: skip

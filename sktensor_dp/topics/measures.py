@@ -25,7 +25,7 @@ def umass(leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: 
 
 
 def are_set_apart(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
-    """Mask (k, d) of the words that are more likely in a topic than overall, whatever the noise."""
+    """Mask (k, d) of words that are more likely in a topic than overall, by two deviations."""
     # A single topic has the same words as all texts.
     return (_sure(topics, std) > unigram) & (len(topics) > 1)
 
