@@ -420,7 +420,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         public: Mapping[str, object],
         earlier: PrivacyReport | None = None,
     ) -> FitResult:
-        """Fit with its report, joined to that on `earlier` batches, `public` facts and warnings."""
+        """Add to a fit its report, joined to an `earlier` one, `public` attributes and warnings."""
         report = ask.report(fitted.notes)
         if earlier is not None:
             report = earlier.joined(report)

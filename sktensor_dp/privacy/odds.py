@@ -24,12 +24,12 @@ def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
     return said
 
 
-def _in_hundred(share: float, rounded: Callable[[float], int]) -> str:
+def _in_hundred(probability: float, rounded: Callable[[float], int]) -> str:
     """Number of cases in a hundred, as text; `rounded` up or down, so that bounds hold."""
-    if share < 0.001:
+    if probability < 0.001:
         return "almost 0"
-    if share > 0.999:
+    if probability > 0.999:
         return "almost 100"
     # 99.6 % must not be printed as certain, nor .4 % as never: tenths of a percent.
-    per_percent = 10 if share < 0.1 or share > 0.9 else 1
-    return f"{rounded(100 * share * per_percent) / per_percent:g}"
+    per_percent = 10 if probability < 0.1 or probability > 0.9 else 1
+    return f"{rounded(100 * probability * per_percent) / per_percent:g}"

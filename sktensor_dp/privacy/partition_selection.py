@@ -20,7 +20,7 @@ STEP = 2.0**-20
 # of `_threshold_of_weights`; any give a valid threshold.
 N_INTERVALS = 4000
 CANDIDATES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
-# Relative increase of the threshold that a larger weight may cost.
+# Factor by which a larger weight may raise the threshold.
 LARGEST_INCREASE = 1.03
 
 

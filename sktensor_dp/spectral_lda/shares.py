@@ -271,7 +271,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def expected_noise(self, n_units: int, grouped: bool, epsilon: float | None = None) -> float:
         """Standard error of a share by noise, where texts are spread evenly over groups.
 
-        It is for as many texts of each unit as may count; public numbers alone decide it.
+        It is for units that all have as many texts as count; public numbers alone decide it.
         """
         return len(self.values) * self._noise_of_mean(n_units, self._plan(grouped, epsilon))
 
@@ -390,8 +390,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         level : float, default=0.9
             About this fraction of them, or more, holds the share.
         sampling : bool, default=True
-            Whether for a share among texts that might have been written, by as many persons who
-            write alike; otherwise for that of the texts that were, clipped as they are.
+            True for the share in texts that might have been written, by as many persons like these;
+            False for the share in the texts that were written, clipped as they are.
 
         Returns
         -------
@@ -428,7 +428,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         end = sums**2 - noise * a - chance * others
         root = np.sqrt(np.maximum(half**2 - square * end, 0.0))
         middle, width = half / square, root / square
-        # Far beyond the bounds no s may be within its deviations: noise is as large all the same.
+        # Far beyond the bounds no s may be within its deviations: the width is then that of noise.
         scale = np.maximum(np.maximum(width / deviations, np.sqrt(variance)), TINY)
         within = truncnorm(-middle / scale, (1 - middle) / scale, middle, scale)
         # Shares are as far off, either way, if hidden topics are nothing or all there.
@@ -437,7 +437,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         high = np.maximum(middle + width, within.ppf((1 + level) / 2)) + by_hidden
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
         low /= np.maximum(low.sum(axis=1, keepdims=True), 1.0)
-        # At a higher level than that of `hidden_` the count may be hidden: any share will do.
+        # At a higher level than that of `hidden_` the count may be hidden: any share is possible.
         is_hidden = n**2 <= noise * c
         return np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)
 

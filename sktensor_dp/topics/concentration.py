@@ -48,14 +48,14 @@ class WordPairs(NamedTuple):
     sampling: float = 0.0  # sampling variance of an entry over the product of two frequencies
 
     def word_scales(self, frequencies: Floats) -> Floats:
-        """Divisors (d,) of words, by two of which an entry of the matrix has a variance of 1."""
+        """Scales (d,) of words; an entry over those of its two words has a variance of about 1."""
         return np.asarray((self.sigma**2 + self.sampling * frequencies**2) ** 0.25)
 
 
 def cost_of_bounds(n_topics: int, n_words: int) -> float:
-    """Misfit, in units of its variance, that probabilities of at least 0 add to free ones at most.
+    """Misfit, in units of its variance, that keeping probabilities from being negative may add.
 
-    It is exceeded once in a hundred times at the true concentration.
+    At the true concentration it adds more once in a hundred times.
     """
     # Topics are expected to lack half of the words (a choice). Keeping such a probability from
     # being negative costs half of a squared normal variable: mean 1/2, variance 5/4. Words of one
@@ -178,7 +178,7 @@ def concentration_of_topics(topics: Floats, weights: Floats, released: WordPairs
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
     """True if documents of `length` tokens are too short to show more than one topic each.
 
-    They have no more tokens than there are topics, and too few for each of their own.
+    They have no more tokens than there are topics, and too few for each topic that they mix.
     """
     n_topics = expected_topics(concentration, length)
     too_few_tokens = n_topics < 2 or length < defaults.TOKENS_OF_TOPIC * n_topics
