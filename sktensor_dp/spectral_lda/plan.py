@@ -424,10 +424,10 @@ def pair_norm(
     if not plan.all_words:
         # Fraction of tokens that are released words: of their binomial number in a document the
         # clip takes a quantile.
-        share = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)
-        above = float(ndtri(1 - plan.clip_quantile)) * math.sqrt(length * share * (1 - share))
-        tokens = min(max(length * share + above, 2.0), length)
-        repeats *= squares_of_words(plan.n_words, n_features) / of_all / share**2
+        part = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)
+        above = float(ndtri(1 - plan.clip_quantile)) * math.sqrt(length * part * (1 - part))
+        tokens = min(max(length * part + above, 2.0), length)
+        repeats *= squares_of_words(plan.n_words, n_features) / of_all / part**2
     pairs = tokens * (tokens - 1) / (length * (length - 1))
     return pairs * math.sqrt(mean_square_of_pairs(tokens, repeats))
 

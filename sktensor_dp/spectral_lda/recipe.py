@@ -209,8 +209,8 @@ class _SpectralFit:
         if words is None:
             return self._frequencies.value, self._frequencies.sigma, self._length
         frequencies = self._unigram[words]  # denoised: no noise variance to subtract
-        # Documents were clipped anew for these pairs. Entries of E2 sum to the square of the words'
-        # share of all tokens.
+        # Documents were clipped anew for these pairs. Entries of E2 sum to the square of the
+        # fraction of tokens that are these words.
         sum_of_pairs = float(product(np.ones((len(words), 1))).sum())
         total = max(sum_of_pairs, 1e-12) / float(frequencies.sum()) ** 2  # noise may be negative
         return frequencies, 0.0, total
@@ -416,14 +416,14 @@ class _SpectralFit:
     ) -> FittedTopics:
         """Extend topics of the words whose `pairs` were released to all, by unigram frequencies."""
         if (words := pairs.words) is not None:
-            share = self._unigram[words].sum()
+            fraction = self._unigram[words].sum()  # of tokens
             of_words = topics
             std_of_words = topics_std
             topics = np.tile(self._unigram, (len(of_words), 1))
-            topics[:, words] = of_words * share
+            topics[:, words] = of_words * fraction
             if std_of_words is not None:
                 topics_std = std_of_frequencies(self._frequencies.sigma, topics.shape)
-                topics_std[:, words] = std_of_words * share
+                topics_std[:, words] = std_of_words * fraction
         return FittedTopics(
             topics=smoothed(topics, self._unigram), weights=weights, unigram=self._unigram,
             unigram_sigma=self._frequencies.sigma, n_resolved=pairs.white.n_resolved,

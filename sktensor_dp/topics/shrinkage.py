@@ -240,9 +240,9 @@ def denoise_topics(
 
 def smoothed(topics: Floats, unigram: Floats) -> Floats:
     """Mix topics with a little of the unigram, itself mixed with 1 % of the uniform law."""
-    share = 1e-4  # so that no word has probability 0
+    little = 1e-4  # so that no word has probability 0
     background = 0.99 * unigram + 0.01 / unigram.size
-    return (1 - share) * topics + share * background
+    return (1 - little) * topics + little * background
 
 
 def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: float) -> Floats:
