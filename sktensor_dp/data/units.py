@@ -83,8 +83,8 @@ class Units:
         return np.repeat(np.arange(self.n), self.sizes)
 
     @cached_property
-    def shares(self) -> Floats:
-        """Weight of each row, one over its unit's number of rows; (n_rows,)."""
+    def mean_weights(self) -> Floats:
+        """Weight of each row in its unit's mean, one over its number of rows; (n_rows,)."""
         return self.row_weights(np.ones(self.n))
 
     def means(self, values: Floats) -> Floats:

@@ -128,7 +128,7 @@ class MixtureStatistics(Bounded):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Weights (k,), shifts (k, q), then shapes of each group or of all; as one vector."""
-        weights = chunk.units.shares
+        weights = chunk.units.mean_weights
         sums = sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part, weights))
         # Orthonormal coordinates of the sums, each part times the root of its squared scale. Sizes
         # are traces of yy' less their centre, shapes are yy' without its trace.
@@ -255,11 +255,11 @@ class MixtureGains(Signed):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Sum (n_gains,) of the rows' gains, each row's clipped to norm `MOST_GAIN`."""
-        weights = chunk.units.shares
+        weights = chunk.units.mean_weights
         return sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part, weights))
 
     def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
-        """Sum of clipped gains over a slice of rows, a row weighted by its share of its unit."""
+        """Sum of clipped gains over a slice of rows, times the rows' `weights`; (n_gains,)."""
         sums = np.zeros(self.n_gains)
         for rows in chunk.blocks(3 * sum(mixture.means.size for mixture in self.mixtures), part):
             X, observed = scaled_rows(chunk, rows, self.guard_radius), observed_of(chunk, rows)

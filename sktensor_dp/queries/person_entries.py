@@ -280,11 +280,11 @@ class SharedFactorSums(Query):
         residuals = entries.residuals(means[:N_PLAIN], units.plain_terms, self.scale)
         norms = np.sqrt(sum_of_rows(weights**2))
         scaled_weights = weights * (_inverses(norms) * _inverses(entries.lengths(residuals)))
-        moments, shares = clipped_moments(roots, weights)
+        moments, factors = clipped_moments(roots, weights)
         # Without entries the moment is the prior's: leave it out.
-        shares[entries.counts == 0] = 0.0
-        for span in blocks(len(shares), UNITS_AT_ONCE):
-            moment = unpack_rows((moments[:, span] @ shares[span])[None], len(weights))[0]
+        factors[entries.counts == 0] = 0.0
+        for span in blocks(len(factors), UNITS_AT_ONCE):
+            moment = unpack_rows((moments[:, span] @ factors[span])[None], len(weights))[0]
             yield np.concatenate([entries.products(residuals, scaled_weights, span), moment])
 
 

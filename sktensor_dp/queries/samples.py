@@ -72,11 +72,11 @@ class SecondMoments(query.NonNegative):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Dense symmetric matrix over the coordinates of z, the last of which is the constant."""
-        scales, shares = chunk.scales(self.ball.radius), chunk.units.shares
-        return sum_over_rows(len(shares), lambda part: self._part(chunk, part, scales, shares))
+        scales, weights = chunk.scales(self.ball.radius), chunk.units.mean_weights
+        return sum_over_rows(len(weights), lambda part: self._part(chunk, part, scales, weights))
 
-    def _part(self, chunk: SampleChunk, part: slice, scales: Floats, share: Floats) -> Floats:
-        """Sum of ``z z'``, z a scaled row and the constant, over rows weighted by their `share`."""
+    def _part(self, chunk: SampleChunk, part: slice, scales: Floats, weights: Floats) -> Floats:
+        """Sum of ``z z'``, z a scaled row and the constant, over rows times their `weights`."""
         X, offset = chunk.X, self.ball.offset
         n_features = X.shape[1]
         size = self.ball.dimension(n_features)
@@ -84,18 +84,18 @@ class SecondMoments(query.NonNegative):
         inner = result[:n_features, :n_features]
         if sp.issparse(X):
             sparse = rows_of(X, part)
-            inner += (sparse.T @ sp.diags(scales[part] ** 2 * share[part]) @ sparse).toarray()
+            inner += (sparse.T @ sp.diags(scales[part] ** 2 * weights[part]) @ sparse).toarray()
         else:
             for rows in chunk.blocks(n_features, part):
-                block = X[rows] * (scales[rows] * np.sqrt(share[rows]))[:, None]
+                block = X[rows] * (scales[rows] * np.sqrt(weights[rows]))[:, None]
                 inner += block.T @ block
         if offset > 0:
             # The constant is less for rows with missing cells, which shows how many these are.
             squares = chunk.squared_constants(part)
-            weights = scales[part] * share[part] * np.sqrt(squares)
-            mean = offset * np.asarray(rows_of(X, part).T @ weights)
+            factors = scales[part] * weights[part] * np.sqrt(squares)
+            mean = offset * np.asarray(rows_of(X, part).T @ factors)
             result[n_features, :n_features] = result[:n_features, n_features] = mean
-            result[n_features, n_features] = (share[part] * squares).sum() * offset**2
+            result[n_features, n_features] = (weights[part] * squares).sum() * offset**2
         return result
 
 
@@ -162,7 +162,7 @@ class ProjectedThirdMoments(_ThirdMoments, query.Signed):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of ``sum y y y``."""
-        y, weights = self._projections(chunk), chunk.units.shares
+        y, weights = self._projections(chunk), chunk.units.mean_weights
         if math.isfinite(self.limit):
             norms = NORM_SLACK * self._norms(chunk, y)
             weights = chunk.units.row_weights(scale_to(norms, self.limit))
@@ -254,12 +254,12 @@ class PowerIterations(query.Signed):
     def _part(self, chunk: SampleChunk, part: slice) -> Floats:
         """Sum over a slice of rows, each weighted by one over its unit's rows; (n_features, p)."""
         mixed = np.zeros((len(self.starts), self.pairs.shape[1]))
-        scales, share = chunk.scales(self.radius), chunk.units.shares
+        scales, weights = chunk.scales(self.radius), chunk.units.mean_weights
         for rows in chunk.blocks(len(self.pairs), part):
             samples = chunk.X[rows]
             # Scale each product: the cube of a scale could underflow.
             in_frame = np.asarray(samples @ self.frame) * scales[rows, None]
-            factors = scales[rows, None] * share[rows, None]
+            factors = scales[rows, None] * weights[rows, None]
             mixed += samples.T @ (_squares(in_frame) @ self.pairs * factors)
         return mixed
 
