@@ -165,9 +165,7 @@ def key_until_charge(params: Mapping[str, object], estimator: BaseEstimator) -> 
     return tuple((name, id(value)) for name, value in params.items() if is_early[name])
 
 
-def owner_of(
-    full: str, steps: Mapping[str, BaseEstimator]
-) -> tuple[BaseEstimator | None, str]:
+def owner_of(full: str, steps: Mapping[str, BaseEstimator]) -> tuple[BaseEstimator | None, str]:
     """Step, or None, of a parameter by its `full` name, step__parameter; and its name there."""
     is_pipeline = "" not in steps
     name, _, parameter = full.partition("__") if is_pipeline else ("", "", full)

@@ -214,7 +214,7 @@ class Piecewise:
 
     def variance(self, value: float) -> float:
         """Variance of the unbiased answer to a value in [-1/2, 1/2] on the grid."""
-        # Sums over the 2 M points that all have `far`, and over the window, which has the rest.
+        # Sums over all points, which have `far`, and over the window, which has `near - far` more.
         near, far = (float(p) for p in self.probabilities)
         point = 2 * self.points * value
         mean_square = far * _sum_of_squares(self.points + self.reach)
