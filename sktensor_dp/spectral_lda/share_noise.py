@@ -10,24 +10,24 @@ from sktensor_dp.topics.confusion import confusion
 from sktensor_dp.topics.inference import TINY
 
 
-def noise_by_topic(model: Any, common: Floats | None = None) -> Floats:
-    """Standard errors (k,) by noise of shares of a model's topics; about 1 without common words.
+def noise_by_topic(model: Any, matrix: Floats | None = None) -> Floats:
+    """Standard errors (k,) by noise of shares of a model's topics; about 1 without shared words.
 
-    In units of the noise of one released sum over the number of texts. `common` is the confusion,
-    if it is known.
+    In units of the noise of one released sum over the number of texts. `matrix` is the confusion,
+    if it is computed already.
     """
-    inverse = np.asarray(np.linalg.pinv(confusion_of(model) if common is None else common))
+    inverse = np.asarray(np.linalg.pinv(confusion_of(model) if matrix is None else matrix))
     return np.sqrt(variance_of_shares(inverse, model.topic_prior_ / model.topic_prior_.sum()))
 
 
-def noise_of_seen(model: Any, common: Floats | None = None) -> float:
+def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:
     """Factor for :meth:`TopicShares.shows` by which both numbers of texts and some share are seen.
 
     It is that of the seen topic whose share noise hides least; infinite if no topic is seen, or
     there is only one.
     """
     k, shares = model.n_components_, model.topic_prior_ / model.topic_prior_.sum()
-    ratios = noise_by_topic(model, common) / np.maximum(shares, TINY)
+    ratios = noise_by_topic(model, matrix) / np.maximum(shares, TINY)
     least = ratios.min(initial=math.inf, where=~model.hidden() & (k > 1))
     return max(math.sqrt(k), float(least))
 

@@ -206,14 +206,14 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         places = self._places(by, counts.shape[0])
         for rows_or_owners in (X, groups):
             refuse_other_row_order(rows_or_owners, by, "by")
-        common = confusion_of(model)
-        rows = _by_group(counts, places, model, len(self.values), common)
+        confusion = confusion_of(model)
+        rows = _by_group(counts, places, model, len(self.values), confusion)
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
         check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
         if not (self._number_is_private or anyway):
-            self._refuse_noise(chunks.n_units, model, common, chunks.grouped)
+            self._refuse_noise(chunks.n_units, model, confusion, chunks.grouped)
         of_model = {
-            "confusion_": common, "visibility_": model._visibility(),
+            "confusion_": confusion, "visibility_": model._visibility(),
             "without_hidden_": without(model.components_, model.hidden()),
             "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
@@ -285,9 +285,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """
         return HIDDEN * factor * self.expected_noise(n_units, grouped, epsilon) < 1
 
-    def _refuse_noise(self, n_units: int, model: Any, common: Floats, grouped: bool) -> None:
+    def _refuse_noise(self, n_units: int, model: Any, confusion: Floats, grouped: bool) -> None:
         """Raise NotEnoughDataError, uncharged, if noise will hide counts, or shares of topics."""
-        factor, hides = noise_of_seen(model, common), "the share of each topic in"
+        factor, hides = noise_of_seen(model, confusion), "the share of each topic in"
         if self.shows(n_units, factor, grouped):
             return
         if not self.shows(n_units, math.sqrt(model.n_components_), grouped):
@@ -576,15 +576,17 @@ def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
 
 
 def _by_group(
-    counts: sp.csr_matrix, places: Integers, model: Any, n_groups: int, common: Floats
+    counts: sp.csr_matrix, places: Integers, model: Any, n_groups: int, confusion: Floats
 ) -> sp.csr_matrix:
-    """Shares of topics in documents, each in the columns of its group, all of a `common` confusion.
+    """Shares of topics in documents, each in the columns of its group, all of one `confusion`.
 
     Rows of documents without words, and of groups that are not listed, are empty.
     """
     k, kept = model.n_components_, (places >= 0) & (np.diff(counts.indptr) > 0)
     topics, prior, single = model._topics_and_prior()
-    shares = comparable_shares(counts[kept], topics, prior, single, model.document_length_, common)
+    shares = comparable_shares(
+        counts[kept], topics, prior, single, model.document_length_, wanted=confusion
+    )
     columns = places[kept, None] * k + np.arange(k)
     ends = np.append(0, np.cumsum(kept * k))
     layout = shares.ravel(), columns.ravel(), ends
