@@ -137,7 +137,7 @@ def test_a_session_keeps_to_its_plan_and_tells_public_facts_alone():
     chunks = PersonChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
     with Session(chunks, ReleasePlan.split(1.0, DELTA, {"unit_levels": 1.0})) as ask:
         assert (ask.n_units, ask.public("shape")) == (2, (2, 3))
-        with pytest.raises(RuntimeError, match="is another one"):
+        with pytest.raises(RuntimeError, match="must be the charged one"):
             ask.divide(ReleasePlan.split(2.0, DELTA, {"unit_levels": 1.0}))
         with pytest.raises(RuntimeError, match="not among the public facts"):
             ask.public("values")
