@@ -1,4 +1,4 @@
-"""Choosing hyperparameters without giving away more than was asked for."""
+"""Private search over hyperparameters, scores with noise, and splits of units."""
 
 from sktensor_dp.model_selection.range_scaler import scale_by_ranges
 from sktensor_dp.model_selection.scores import make_private_scorer
