@@ -137,7 +137,7 @@ FITS = [
         (CP, LONG, 1, "output"), (CP, CUBOID, 8, "input"), (TUCKER, CUBOID, 8, "gradient"),
         (TUCKER, CUBOID, 12, "input"), (TUCKER, LONG, 8, "gradient"))),
     *((CP, {"shape": shape, "unit_mode": 0}, 3, cells(shape))
-      for shape in (MATRIX, (40, 20_000), (300, 16_000), (40, 2000, 50))),
+      for shape in (MATRIX, (40, 20_000), (40, 2000, 50), (300, 16_000))),
 ]  # fmt: skip
 
 
