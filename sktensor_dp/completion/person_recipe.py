@@ -1,4 +1,4 @@
-"""Recipe where all entries of a unit are private: the model that units share is released.
+"""Fits with a unit_mode: their releases, and the model that units share.
 
 A unit is the protected person: a row of the unit mode, with all of its entries.
 """
@@ -35,7 +35,7 @@ from sktensor_dp.queries.query import Query
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.shared_parameters import SharedComponents, components_of_cells
 
-# Least standard deviation of values about their unit's level, in widths of the bounds.
+# Least standard deviation of values about their unit's mean, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
 # Least share of units that have values, to avoid a division by 0.
 LEAST_SHARE = 1e-9
@@ -53,27 +53,27 @@ WIDE = (
 
 @dataclass(frozen=True)
 class Levels:
-    """Mean level of units, without most of the noise; and the answer, which shows more."""
+    """Released facts on the levels of units, and estimates from these."""
 
-    mean: float
-    share: float  # of units that have values
+    mean: float  # mean level, shrunk by its noise, from the middle of the bounds
+    share: float  # estimated share of units that have values
     variance_of_mean: float  # by noise
-    answer: Answer  # means of values, of their variances in units and of more; see `UnitLevels`
-    half: float  # of the width of the range of values, less effects if there are any
+    answer: Answer  # of `UnitLevels`
+    half: float  # half of the width of the range of values, or of values less effects
 
     @classmethod
     def release(
         cls, ask: Session, about: ReleasedEffects | None = None,
         pooled: int = 1, paid_by: type[Query] = UnitLevels,
     ) -> "Levels":  # fmt: skip
-        """Release levels of units' values, or of these less the effects of their rows.
+        """Release levels of units' values, or of these less effects of rows.
 
-        So many planned uses, `pooled`, of the query `paid_by` pay for it.
+        `about` has the effects. Planned uses of the query `paid_by`, `pooled` of them, pay for it.
         """
         of_bounds = half = ask.public("half")
         shift = 0.0  # of the middle of the range
         if about is not None:
-            # Values less effects lie as far beyond the bounds as effects go.
+            # Values less effects have a wider range; effects are centred to keep it narrow.
             middles = [float(one.means.max() + one.means.min()) / 2 for one in about.effects]
             half += sum(float(np.ptp(one.means)) / 2 for one in about.effects)
             shift = -sum(middles)
@@ -83,28 +83,28 @@ class Levels:
             ))  # fmt: skip
         answer = ask(UnitLevels(half, about, order_of(ask)), pooled, paid_by)
         found_mean, _, found_half = answer.value[:3].tolist()
-        # Share of units that have values: as far below 1, which the shape states, as noise allows,
-        # by a uniform prior, whose variance is 1 / 12. Those without values add 0 to all sums.
+        # Units without values add 0 to all sums. The share of units with values is shrunk to 1, by
+        # the variance 1 / 12 of a uniform prior.
         noise = answer.sigma / half
         trust = 1 / (1 + 12 * noise**2)
         share = 1 - trust * (1 - float(np.clip(found_half / half, 0.0, 1.0)))
         share = min(max(share, noise, LEAST_SHARE), 1.0)
         found_mean = float(np.clip(found_mean / share, -half, half))
         sigma = answer.sigma / share * math.hypot(1.0, trust * found_mean / half)
-        # Shrink the mean by known noise towards the middle of the bounds, in which the prior is
-        # uniform: its variance is half**2 / 3.
+        # Shrink the mean by its noise to the middle of the bounds: a uniform prior between them has
+        # the variance half**2 / 3.
         found_mean = float(np.clip(found_mean + shift, -of_bounds, of_bounds))
         shrinkage = of_bounds**2 / (of_bounds**2 + 3 * sigma**2)
         return cls(shrinkage * found_mean, share, shrinkage * sigma**2, answer, half)
 
     def deviation_and_share(self, several: float = 1.0, at: float = 0.0) -> tuple[float, float]:
-        """Posterior mean of the root of units' mean variance, moved by `at` of its deviations.
+        """Root mean variance of values about their unit's mean, and the share of units that vary.
 
-        Of the units with values a fraction `several` has several: only their values deviate. Also
-        returns the share of these that do, if all others have one value and these deviate alike,
-        moved the other way.
+        Both are of the units with several values, a fraction `several` of those with any. The share
+        is that of units whose values vary, if they vary equally and those of all others do not.
+        Both are posterior means, moved by `at` of their posterior deviations, the share downwards.
         """
-        # In units of half the range. Of order 1 there is no mean deviation: no round will need it.
+        # In units of half the range. Sums of order 1 have no mean deviation: the share is 1.
         share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)
         found = self.answer.value / (share * self.half)
         square, of_mean = float(found[1]), found[3] if len(found) > 3 else None
@@ -114,7 +114,7 @@ class Levels:
         ends = max(nearest - 6 * sigma, least**2), min(nearest + 6 * sigma, 1.0)
         grid = np.linspace(math.sqrt(ends[0]), math.sqrt(ends[1]), 201)
         logs = -((grid**2 - square) ** 2) / (2 * sigma**2 + LEAST_WEIGHT)
-        if of_mean is not None:  # it is any part of the root, from none to all
+        if of_mean is not None:  # the mean deviation is any part of the root, from none to all
             scale = max(sigma, math.sqrt(LEAST_WEIGHT))
             none, whole = log_ndtr(-of_mean / scale), log_ndtr((grid - of_mean) / scale)
             logs += whole + np.log(np.maximum(-np.expm1(none - whole), LEAST_WEIGHT) / grid)
@@ -156,7 +156,7 @@ class Levels:
 
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
-    """Release a level, biases of each shared mode and components: recipe of unit_mode fits.
+    """Release levels, biases of each shared mode and components, and fit the shared model.
 
     Also returns about how many entries there are, by released sums.
     """
@@ -218,7 +218,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
 def release_level(
     ask: Session, biases: Sequence[SharedBiases], pooled: int, paid_by: type[Query] = UnitLevels
 ) -> Levels:
-    """Release the level of values less biases, and centre the next releases of `biases` by it."""
+    """Release levels of values less biases; the next releases of `biases` are about their mean."""
     about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
     level = Levels.release(ask, about, pooled, paid_by)
     biases[0].values.level = level.mean
@@ -226,21 +226,20 @@ def release_level(
 
 
 def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
-    """Warning, if any, by released `levels`: few units have values, or the range is doubtful.
+    """Warning, if any, by released `levels`: no values are read, or bounds seem wrong.
 
     The mean variance of units' values is `measured_part` of the variance of values.
     """
     sigma, share, half = levels.answer.sigma, levels.share, levels.half
-    if sigma >= LITTLE * half:  # noise tells nothing from chance
+    if sigma >= LITTLE * half:  # noise could explain whatever is seen
         return ()
     mean, variance, with_values, *deviations = levels.answer.value.tolist()
-    # Without values there is noise alone.
     if with_values <= 3 * sigma:
         return (DoubtfulParameterWarning(UNLISTED),)
-    # Rare answers have such a mean too, but differ within persons.
+    # Rare answers have a mean at the end, too, but vary within persons.
     if is_at_end(mean / share, sigma / share, half) and variance <= 3 * sigma:
         return (DoubtfulParameterWarning(AT_EDGE),)
-    # Deviations stand out of noise earlier than their squares, but may be small as most are 0.
+    # Mean deviations stand out of noise earlier than variances, but are small also if most are 0.
     least = 2 * LEAST_DEVIATION
     largest = half * least**2 * share * measured_part
     is_wide = variance + 3 * sigma < largest

@@ -41,25 +41,26 @@ from sktensor_dp.tensor.shared_parameters import (
 
 @dataclass(frozen=True)
 class Assumed:
-    """Public assumptions about values, in widths of the bounds: plans and forecasts rest on them.
+    """Public assumptions about values, by which fits are planned and forecast.
 
     Attributes
     ----------
     deviation : float
-        Of values about their mean. Ratings of books have .25, of jokes .26, of films .28.
+        Standard deviation of values, in widths of the bounds as those below. Ratings of books have
+        .25, of jokes .26, of films .28.
     bias_deviation : float
-        Of the biases of each mode.
+        Standard deviation of the biases of each mode.
     component_share : float
         Share of components in the variance of values.
     residual : float
-        Deviation of a value about the model.
+        Standard deviation of a value about the model.
     component : float
-        Deviation of one component that is worth finding.
+        Standard deviation of one component that is worth finding.
     n_components : int
-        How many there are, if there are any.
+        Number of components, if there are any.
     observed_share : float
-        Share of a unit's cells with entries, at most: where these would show nothing, a plan seeks
-        no components.
+        Share of a unit's cells that have entries. A plan seeks no components where it would not
+        find them with so many entries.
     each : int
         Entries of a unit, where their number is private and nobody says it; ``--each`` of the
         command.
@@ -82,10 +83,10 @@ class Assumed:
         cls, width: float, deviation: float | None, bias_deviation: float | None,
         component_share: float | None, rank: int, n_modes: int = 2,
     ) -> "Assumed":  # fmt: skip
-        """Assumptions from a caller's numbers in units of the data; None takes the default.
+        """Assumptions from a caller's numbers in units of values; None takes the default.
 
-        `width` is that of the bounds. By default biases are in proportion to `deviation`, and a
-        single component, of `rank` 1, has half the share of all.
+        `width` is that of the bounds. By default biases are in proportion to `deviation`, and at
+        `rank` 1 the component has half the share that components have otherwise.
         """
         given = {
             "deviation": (deviation, Number(0, math.inf, "neither")),
@@ -122,13 +123,12 @@ class Assumed:
 
     def half_of_levels(self, lengths: NDArray[Any]) -> float:
         """Half of the range of values less biases of shared modes of these `lengths`."""
-        # Levels go as far beyond the bounds as the largest of normal biases do (Blom, 1958).
+        # It is wider than the bounds by the largest of so many normal biases (Blom, 1958).
         largest = float(ndtri((lengths - 3 / 8) / (lengths + 1 / 4)).sum())
         return 0.5 + self.bias_deviation * largest
 
     def shrunk(self, noise: Sequence[Any]) -> list[Any]:
-        """Error variance of a bias of each mode after shrinkage, from that by `noise` before it."""
-        # A noise variance v leaves prior * v / (prior + v).
+        """Error variance of a bias of each mode after shrinkage, from the variance before."""
         prior = self.bias_deviation**2
         return [prior * v / (prior + v) if prior > 0 else 0.0 for v in noise]
 
@@ -142,12 +142,12 @@ DESCENT_STEPS = 30
 
 @dataclass(frozen=True, eq=False)
 class ModelOptions:
-    """Options of the fitted model, whichever releases it is made of."""
+    """Options of the fitted model."""
 
     ranks: tuple[int, ...]  # columns of each factor; all the same without a full core
-    full_core: bool  # whether all combinations of columns are components (Tucker)
+    full_core: bool  # True for Tucker: all combinations of columns are components
     random_state: np.random.RandomState  # of starts
-    max_iter: int | None = None  # most sweeps over released values
+    max_iter: int | None = None  # most sweeps over released values; None takes SWEEPS
 
 
 def tucker_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
@@ -187,20 +187,23 @@ def plan_entries(
     perturbation: str, max_iter: int | None, chooses_bounds: bool = False,
 ) -> EntryPlan:  # fmt: skip
     """Plan releases and split the budget where one value is the unit.
-    `perturbation` "auto" becomes the best kind for the arguments, which are public.
+    For "auto" the plan has the `perturbation` that public numbers favour.
     """
-    # If the last factor is released too, values get half. A histogram takes 2 %; twice the least is
-    # asked for, with room to spare.
+    # Values get half of epsilon if the last factor is released too, and 98 % beside a histogram,
+    # for which twice the least epsilon is more than enough.
     least = (
         PIECEWISE_EPSILONS[0]
         * (2 if perturbation == "output" else 1)
         * (2 if chooses_bounds else 1)
     )
     if not epsilon >= least:
-        raise ValueError(f"epsilon must be at least {least:g} for such a fit, got {epsilon:g}.")
+        raise ValueError(
+            f"epsilon must be at least {least:g} for perturbation={perturbation!r} and these "
+            f"bounds, got {epsilon:g}."
+        )
     histogram, left = tuple[PlannedRelease, ...](), epsilon
     if chooses_bounds:
-        # The histogram has pure noise, as most of these releases do.
+        # Of pure epsilon, as most releases of entries.
         cost = PrivacyCost(epsilon=HISTOGRAM_FRACTION * epsilon)
         histogram = (PlannedRelease(ValueHistogram.name, cost),)
         left = (1 - HISTOGRAM_FRACTION) * epsilon
@@ -227,7 +230,7 @@ def plan_entries(
 def _divided(
     first: str, second: str, fraction: float, epsilon: float, delta: float
 ) -> tuple[PlannedRelease, ...]:
-    """Two planned releases, the second at a `fraction` of epsilon, if that is not 0."""
+    """Planned releases `first` and, at this `fraction` of epsilon unless it is 0, `second`."""
     of_first = PlannedRelease(first, PrivacyCost(epsilon=(1 - fraction) * epsilon))
     if fraction == 0:
         return (of_first,)
@@ -237,8 +240,8 @@ def _divided(
 def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
     """True if components found in released values gain more than their noise costs biases."""
     # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the weakest
-    # detectable one (`snr_in_values`). Of a component's variance s a row whose part has noise v
-    # shows s^2 / (s + v); v is taken as that of a bias of the longest mode, which has few values.
+    # detectable one (`snr_in_values`). Of the component's variance s, a row with error variance v
+    # shows s^2 / (s + v); v is taken to be that of a bias of the longest mode.
     by_values = bias_variances_by_values(n_observed, shape, epsilon)
     by_sums = bias_variances_by_sums(n_observed, shape, epsilon)
     shown = 1 - max(1.0, snr_in_values(n_observed, shape, epsilon)) ** -2
@@ -252,12 +255,12 @@ def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
 
     It is the eigenvalue of a component worth finding over the edge of the noise's spectrum.
     """
-    # Gram matrix of an unfolding of values released with noise of pure epsilon. The edge is the
-    # same for all unfoldings: only pairs of values in a column tell of components.
+    # Noise is that of pure epsilon. The spectrum is that of the Gram matrix of an unfolding without
+    # its diagonal, with the same edge for all unfoldings.
     if math.isinf(epsilon):
         return math.inf
     variance = piecewise_deviation(epsilon) ** 2 + ASSUMED.residual**2
-    # With the share q = n_observed / N of N = prod(shape) cells, a component has the eigenvalue
+    # With entries in the part q = n_observed / N of all N cells, a component has the eigenvalue
     # q^2 component^2 N, and the edge is 2 q variance sqrt(N).
     return ASSUMED.component**2 * n_observed / (2 * variance * math.sqrt(math.prod(shape)))
 
@@ -265,8 +268,10 @@ def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
 def bias_variances_by_values(
     n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
-    """Error variance of a bias from released values, for an average row of each mode."""
-    # In squared widths of the bounds, as all that follows.
+    """Error variance, in squared widths of the bounds, of a bias from released values, by mode.
+
+    It is that of an average row.
+    """
     value = residual**2 + piecewise_deviation(epsilon) ** 2
     return [value * n / n_observed for n in shape]
 
@@ -274,34 +279,34 @@ def bias_variances_by_values(
 def bias_variances_by_sums(
     n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
-    """Error variance of a bias from released row sums, for an average row of each mode."""
-    # A value enters the sums of its rows with weights that add up to 1, so that their L1
-    # sensitivity is one width.
+    """Error variances from released sums of rows, as by `bias_variances_by_values`."""
+    # The weights of a value in the sums of its rows add up to 1: their L1 sensitivity is one width.
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
-    rows = [n_observed / n for n in shape]
-    shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
-    # The sum of a row's r values with shares s varies by residual^2 s^2 r and the noise; its bias
-    # moves it by s r.
+    per_row = [n_observed / n for n in shape]
+    weights = [r**-0.5 / math.fsum(other**-0.5 for other in per_row) for r in per_row]
+    # The sum of a row's r values of weight w varies by residual^2 w^2 r and the noise; a bias moves
+    # it by w r times as much.
     return [
-        (residual**2 * s**2 * r + laplace) / (s * r) ** 2 for s, r in zip(shares, rows, strict=True)
+        (residual**2 * w**2 * r + laplace) / (w * r) ** 2
+        for w, r in zip(weights, per_row, strict=True)
     ]
 
 
 def _error_variance(noise: list[float]) -> float:
-    """Error variance of a prediction: the sum of those of biases, `noise` before shrinkage."""
+    """Error variance of a prediction by biases, whose variances before shrinkage are `noise`."""
     return math.fsum(ASSUMED.shrunk(noise))
 
 
 def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:
-    """Fraction of epsilon for pairs at which predictions lose little; 0 if pairs show nothing.
+    """Largest fraction of epsilon, up to half, for pairs at which predictions lose `PAIR_LOSS`.
 
-    A pair is the product of two residuals of a row of a matrix.
+    It is 0 if pairs, products of two residuals in a row of a matrix, would show no component.
     """
     if len(shape) != 2 or math.isinf(epsilon):
         return 0.0
 
     def excess(fraction: float) -> float:
-        """Loss of predictions above the one that is allowed."""
+        """Loss of predictions less the one that is allowed."""
         return loss_by_pairs(n_observed, shape, epsilon, fraction) - defaults.PAIR_LOSS
 
     fraction = 0.5 if excess(0.5) <= 0 else brentq(excess, 0.0, 0.5)
@@ -310,9 +315,10 @@ def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: 
 
 
 def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fraction: float) -> float:
-    """Relative increase of the prediction error if a fraction of epsilon goes to pairs."""
+    """Relative increase of the prediction error if this `fraction` of epsilon is for pairs."""
 
     def variance(of_sums: float) -> float:
+        """Variance of a prediction's error if sums have the epsilon `of_sums`."""
         noise = bias_variances_by_sums(n_observed, shape, of_sums)
         return ASSUMED.residual**2 + _error_variance(noise)
 
@@ -324,13 +330,12 @@ def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> fl
 
     It is the eigenvalue of a component worth finding over the edge of the noise's spectrum.
     """
-    # Largest number of columns of a table whose pairs are released.
-    most_paired = 1024
+    most_paired = 1024  # columns of a table whose pairs are released
     n_rows, n_columns = shape
     each = n_observed / n_rows
     if each <= 1 or not 1 < n_columns <= most_paired:
         return 0.0
-    # Residuals are clipped to -1 to 1, so one value moves its products with the each - 1 others of
+    # Residuals are clipped to [-1, 1], so one value moves its products with the each - 1 others of
     # its row by 2 at most: L2 norm 2 sqrt(each - 1), L1 norm 2 (each - 1).
     if cost.mu > 0:
         noise = 2 * math.sqrt(each - 1) / cost.mu
@@ -338,8 +343,8 @@ def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> fl
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
     rows_of_pair = n_rows * min(each / n_columns, 1.0) ** 2
     clip = residual_clip(ASSUMED.residual, half=1 / 2)  # of bounds of width 1, as ASSUMED has it
-    # A component shifts both residuals of a pair by its deviation, so that the mean of their
-    # product is `response`. Its eigenvalue is n_columns times the sum of a pair, the edge is
+    # A component shifts both residuals of a pair by its deviation: the mean of the product is
+    # `response`. The eigenvalue is n_columns times the sum for a pair, and the edge is
     # 2 noise sqrt(n_columns).
     response = (clipped_response(clip, ASSUMED.residual) * ASSUMED.component) ** 2
     return rows_of_pair * n_columns * response / (2 * math.sqrt(n_columns) * noise)
@@ -503,7 +508,7 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
     noise = SharedFactorSums.largest_distance / (gaussian_mu(epsilon, delta) * math.sqrt(part))
     # Response to a component of residuals clipped at their deviation; noise hides half of weights.
     response = clipped_response(1.0) * (ASSUMED.component / ASSUMED.residual) / 2
-    # For one component, and units with entries in a quarter of the cells.
+    # Of one component, by units with entries in `observed_share` of their cells.
     each = max(ASSUMED.observed_share * n_cells, 1.0)
     weight = row_weight(shape[unit_mode], each, n_cells)
     # Norm, over its deviation, that noise adds to one column of n cells: their largest singular
@@ -524,9 +529,9 @@ def check_model_size(
     plan: EntryPlan | PersonPlan, shape: Sequence[int], ranks: Sequence[int], rank: object, *,
     full_core: bool,
 ) -> None:  # fmt: skip
-    """Raise an error for a public shape whose model memory cannot hold; `rank` is the parameter."""
-    # Doubles, as a fit holds the most arrays at once, counted in the code. First the blocks that
-    # are worked on at once, and the largest core that a start solves for.
+    """Raise ValueError for a shape whose model memory cannot hold; `rank` is the parameter."""
+    # `held` is the largest number of doubles that a fit holds at once, counted in the code. First
+    # blocks that are worked on at once, and the largest core that a start solves for.
     held = 2.0**22
     if not plan.seeks_components:
         ranks = (0,) * len(shape)
@@ -535,25 +540,25 @@ def check_model_size(
         # Matrices of pairs of entries of a core: normal equations, their average, the solver's.
         held += 16 * math.prod(map(float, ranks)) ** 2
     for n, r in zip(lengths, ranks, strict=True):
-        # For each row: 48 of any model; for each component 28 of sweeps, 12 of them extrapolated;
-        # and 5 of normal equations for each pair of components.
+        # For each row 48 in any model, 28 for each component (12 of them of extrapolation), and 5
+        # of normal equations for each pair of components.
         held += n * (48 + 28 * r + 5 * float(r) ** 2)
-    # Singular vectors are sought with `more` columns beside those that are wanted.
+    # The search of singular vectors has `more` columns beside those that are wanted.
     more = 11
     searched = max(n * (r + more) for n, r in zip(lengths, ranks, strict=True))
     if isinstance(plan, PersonPlan):
         # For each row of a shared mode and each point of the grid of weights.
         held += 10 * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
     elif plan.perturbation == "sufficient_statistics":
-        # Singular vectors of the pattern of entries, of a mode's rows by the rows of all others,
-        # are those of its shorter side. For each row and vector 5 more: products with parts of the
-        # pattern, and results for each mode.
+        # Singular vectors of the incidence matrix, of a mode's rows by rows of all others, are
+        # sought on its shorter side. For each row and vector 5 more: products with parts of the
+        # matrix, and results for each mode.
         shorter = max(min(n, n_rows - n) for n in lengths)
         searched = max(searched, shorter * (VECTORS + more))
         held += 5 * n_rows * (VECTORS + more)
         if plan.with_pairs:
             held += 12 * lengths[-1] ** 2  # matrices of pairs of columns
-    # A search holds eight blocks of a basis, the block, its product and its residual, twice.
+    # The search holds eight blocks of a basis, and a block, its product and residual, twice.
     held += 16 * searched
     check_feasible(
         held,

@@ -1,4 +1,4 @@
-"""How far clipped residuals pull effects from those of means, measured by releases of each clip."""
+"""Pull of clipped residuals from effects of means to those of medians, measured by releases."""
 
 import math
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from scipy.special import ndtr, ndtri
 from sktensor_dp.completion import defaults
 from sktensor_dp.tensor.arrays import Floats, blocks
 
-# Medians have from a 27th of the effects of means to three times these; 1 is on the grid.
+# Effects of medians over those of means: a grid from a 27th to 3, with 1 on it.
 LEAST_GAIN, LARGEST_GAIN, N_GAINS = 1 / 27, 3.0, 41
 LOGS_OF_GAINS = np.linspace(math.log(LEAST_GAIN), math.log(LARGEST_GAIN), N_GAINS)
-# Variances of effects, relative to the mean square of what releases show.
+# Grid of variances of effects, relative to the mean square of what releases show.
 LEAST_RATIO, LARGEST_RATIO, N_VARIANCES = 1e-2, 5.0, 6
-# Releases lack none or up to nine tenths of how far the effects that they are about are off.
+# Grid, from 0, of the part that a release misses of true effects less those that it is about.
 LARGEST_LACK, N_LACKS = 0.9, 7
-# Rows whose numbers at all points of the grid are held at once.
+# Number of rows whose numbers at all points of the grid are held at once.
 ROWS_AT_ONCE = 1024
 # Least mean square of effects: far from overflow.
 LEAST_SQUARE = 1e-130
@@ -46,14 +46,14 @@ class Pull(NamedTuple):
         return 1 / ((1 / (1 - np.multiply.outer(by_clip, self.values))) @ self.weights)
 
     def error(self, by_clip: float) -> float:
-        """Deviation of effects divided by `gain`, over effects."""
+        """Standard error of effects that were divided by `gain`, relative to the effects."""
         gain = float(self.gain(by_clip))
         ratios = gain / (1 - self.values * by_clip)
         of_form = self.of_form(by_clip) / gain
         return math.sqrt(self.weights @ (ratios - 1) ** 2 + of_form**2)
 
     def of_form(self, by_clip: float) -> float:
-        """Error of effects if pulls fall as the density of residuals at the clip, not as tails."""
+        """Relative error of effects if pulls fall with the density of residuals, not with tails."""
         density = math.exp(-(float(ndtri(min(by_clip, 1.0) / 2)) ** 2) / 2)
         return abs(float(self.weights @ self.values)) * (density - by_clip)
 
@@ -66,7 +66,7 @@ class Pull(NamedTuple):
         return np.sqrt(np.maximum(squares @ self.weights, 0.0))
 
     def variance_left(self, variances: Floats) -> Floats:
-        """Expected variances after one more measurement, of each of these `variances`."""
+        """Expected variances (n,) of the pull after a measurement with these error `variances`."""
         squares = (self.values - self.weights @ self.values) ** 2
         of_each = variances[:, None]
         return np.asarray((squares * of_each / (squares + of_each)) @ self.weights)
@@ -75,23 +75,23 @@ class Pull(NamedTuple):
 def pull_by_clip(
     clip: float | Floats, share_varied: float = 1.0, shorter: float | Floats = 1.0
 ) -> Any:
-    """Part of a median's pull that residuals have whose clip is in their deviations.
+    """Part of the pull of medians that clipped residuals have: what the clip takes of responses.
 
-    All deviations are of this share of units, of whose sums a part, `shorter`, is left.
+    `clip` is in deviations of residuals. Only the part `share_varied` of units deviates; their sums
+    are multiplied by `shorter`.
     """
-    # What clips take from the response of normal residuals.
     return 1 - shorter * (1 - 2 * ndtr(-clip * math.sqrt(share_varied)))
 
 
 class OfClips(NamedTuple):
-    """Numbers (n,) of n releases, or of n clips to choose from."""
+    """Numbers (n,) of n releases, or of releases with n clips to choose from."""
 
     precisions: Floats  # of a row's effect, by noise
     by_clip: Floats  # as `pull_by_clip`
     shifts: Floats  # errors of effects, as values are skewed
 
     def without(self, pull: Pull) -> "OfClips":
-        """Numbers of effects divided by the gains of this `pull`."""
+        """The same for effects divided by the gains of this `pull`."""
         gains = pull.gain(self.by_clip)
         return OfClips(self.precisions * gains**2, self.by_clip / gains, self.shifts)
 
@@ -99,10 +99,10 @@ class OfClips(NamedTuple):
 def expected_square_errors(
     past: OfClips, planned: OfClips, pull: Pull, effects: float, n_rows: int
 ) -> Floats:
-    """Expected square error of a row's effect by `past` releases and each of those `planned`.
+    """Expected square errors (n,) of a row's effect by `past` releases and each of n `planned`.
 
-    `effects` is the root mean square of the effects of `n_rows` rows. What past releases told of
-    the `pull` is in it.
+    `effects` is the root mean square of the effects of `n_rows` rows, `pull` the posterior by past
+    releases.
     """
     of_forms = [
         np.array([*map(pull.of_form, one.by_clip.tolist())]) / pull.gain(one.by_clip)
@@ -115,7 +115,7 @@ def expected_square_errors(
         (past.precisions @ own + planned.precisions * new) / totals
         for own, new in (*zip(past[1:], planned[1:], strict=True), of_forms)
     )
-    # Releases tell the pull by how much they differ from those of another clip.
+    # Precision by which releases tell the pull: by their difference from those of other clips.
     differences = planned.by_clip - past.precisions @ past.by_clip / of_past
     told = n_rows * (effects * differences) ** 2 * planned.precisions * (of_past / totals)
     left = pull.variance_left(1 / np.maximum(told, LEAST_SQUARE))
@@ -126,32 +126,34 @@ def measured_pull(
     shown: Floats, noise: Floats, sampling: Floats, by_clip: Sequence[float],
     farness: Sequence[float], share_varied: float,
 ) -> Pull:  # fmt: skip
-    """Pull by effects `shown` (n, n_rows) in n releases, of variances `noise`.
+    """Posterior of the pull by effects `shown` (n, n_rows) in n releases, with variances `noise`.
 
-    `sampling` (n_rows,) is that of effects, by a row's entries. A release was about the true
-    effects, less the part `farness` of them; units vary in this share.
+    `sampling` (n_rows,) are variances of effects by entries; `by_clip` (n,) is as `pull_by_clip`.
+    Effects that a release was about lacked the part `farness` (n,) of the true ones.
     """
     precisions = 1 / noise.mean(axis=0)
     precisions /= precisions.sum()
     shown = shown - (shown @ precisions)[:, None]
     mean_square = max(float(precisions @ np.mean(shown**2, axis=0)), LEAST_SQUARE)
     prior = Pull.prior(share_varied)
-    # What releases lack where units keep to a part of the rows has such a prior, too.
+    # If units have entries in a part of the rows, a release misses a part, the lack, of what it is
+    # far off. It has such a prior, too.
     pulls, lacks = prior.values, np.linspace(0, LARGEST_LACK, N_LACKS)
-    # Of each release at each pair of the two, and its noise far from the effects it is about.
+    # For each release: gains at all pairs of pull and lack, and variances of errors.
     gains, errors = [], []
     for own, variances, clipped, far in zip(shown, noise, by_clip, farness, strict=True):
         far = min(max(far, 0.0), 1.0)
         gains.append((1 - pulls[:, None] * clipped - lacks * far).reshape(-1, 1))
-        # Far from the effects that it is about, responses of a release err by one factor, too.
+        # If it is far off, its response errs by one factor, too.
         of_effects = max(float(np.sum(own**2 / variances)) - len(own), 0.0)
         errors.append(variances * (1 + (defaults.PULL_SCALE * far) ** 2 * of_effects))
-    # Variances of effects by what is shown, over the squared mean gain: a coarse grid prefers none.
+    # Variances of effects are those shown over the squared mean gain, so that the coarse grid of
+    # them favours no pair.
     weights_of_gains = np.array([float(np.sum(1 / one)) for one in errors])
     square_gains = np.array(gains)[..., 0].T ** 2 @ (weights_of_gains / weights_of_gains.sum())
     logs = np.zeros((N_VARIANCES, N_GAINS * N_LACKS))
     for rows in blocks(shown.shape[1], ROWS_AT_ONCE):
-        # Of a row's effect, at each pair: its precision in all releases, and this times its mean.
+        # For a row's effect at each pair: its precision by all releases, and that times its mean.
         fit, product = 0.0, 0.0
         for own, variances, gain in zip(shown, errors, gains, strict=True):
             fit = fit + gain**2 / variances[rows]

@@ -1,4 +1,4 @@
-"""Recipe of a mixture: a start, EM steps, and how many groups."""
+"""Fit of a mixture: its releases, a start, EM steps, and the number of groups."""
 
 import math
 from dataclasses import replace
@@ -65,17 +65,17 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 
 # Rows are scaled down to this many radii of the ball: far from overflow, and few rows change.
 MOST_RADII = 8.0
-# Released statistics are clipped here, in units of their scales: without noise none is far above 1.
+# Released statistics are clipped to this size; without noise none is far above 1.
 LARGEST_STATISTIC = 4.0
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
-# Least gain of an EM step to the nearest mixture of fewer groups, in nats a row. Where groups
-# overlap, hundreds of steps gain little more, and as much as a group together.
+# Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
+# overlap, hundreds of steps of hardly more may together gain as much as a group.
 NEAREST_GAIN = 1e-6
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
 
-# Said of fits to persons, unless released numbers show that no cell is missing.
+# For fits to persons, unless released numbers show that no cell is missing.
 UNEVEN = (
     "Unless all cells have values, averages and intervals of a column count each person by the "
     "part of their rows that have it. For averages over persons give one row of averages for each."
@@ -83,8 +83,10 @@ UNEVEN = (
 
 
 def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
-    """Fit a mixture to released values of rows, or `grouped` ones of persons."""
-    # A constant coordinate shows the mean among the second moments.
+    """Release a norm if it is "auto" and second moments, and fit a mixture.
+
+    `grouped` says that units are persons with several rows.
+    """
     ball, unseen = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), tuple[Warning, ...]()
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, ball)
@@ -104,12 +106,10 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
 def release_mixture(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
 ) -> FittedMixture:
-    """Release a start, EM steps, gains that choose the number of groups, and steps of these.
+    """Release a start, half of the EM steps, gains that choose the number of groups, and the rest.
 
-    After a quarter of the steps groups are merged to as many as were asked for.
-
-    Of one group, means that clip no complete row are the last releases. `second` are released
-    moments.
+    After a quarter of the steps spare groups are merged. For one group the second half of the steps
+    are means that clip no complete row. `second` are released moments.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
@@ -120,7 +120,7 @@ def release_mixture(
     mean_square = float(chosen.weights @ np.square(chosen.means).sum(axis=1))
     most = len(model.weights)
     if k == 1:
-        noise = noise.times(most**0.5)  # a joined group may have the noise of all its parts
+        noise = noise.times(most**0.5)  # a merged group may have the noise of all its parts
         tails = release_tails(ask, ball, plan, second, chosen, noise)
         left = np.zeros_like(chosen.means)
         if observed_overall(ball, second) < 1:
@@ -128,7 +128,7 @@ def release_mixture(
         found, errors = release_filled(ask, ball, plan, second, chosen, noise, left)
     else:
         n_last = plan.n_steps - n_first
-        of_these = average if k == most else None  # else steps so far were of other groups
+        of_these = average if k == most else None  # earlier steps were of other groups otherwise
         found, _, noise = release_steps(ask, ball, plan, second, chosen, n_last, of_these)
         n_without = plan.n_steps - len(noise.rates)
         noise = replace(noise, rates=np.append(np.zeros(n_without), noise.rates))
@@ -143,22 +143,22 @@ def release_mixture(
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
-    """Start of k Gaussians and spare ones: spheres that EM steps of their own move, merged.
+    """Start of all groups: small spheres that EM steps of their own move, merged.
 
-    The spheres are small, and spread in the leading directions of `second`, released moments, which
-    are the start for k = 1.
+    They are spread over the leading directions of `second`, released moments. For one group these
+    are the start.
     """
     rng = as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
-    # The last entry is the mean square of the constant coordinate: `offset` squared, or less (half
-    # of it at least) if rows have missing cells.
+    # The last entry is the mean square of the constant coordinate: `offset` squared, or down to
+    # half of it if rows have missing cells.
     constant = np.sqrt(np.clip(second.value[-1, -1], offset**2 / 2, offset**2))
     mean = scaled_to_radius(second.value[-1:, :-1] / constant, radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
     noise = max(second.sigma, LEAST_VARIANCE * radius**2)
     if plan.n_components == 1:
-        # Missing cells, which are 0 here, lower variances. EM steps correct one that is too large,
-        # but not one that is far too small.
+        # Missing cells, which are 0 here, lower mean squares: raise them. EM steps correct a
+        # variance that is too large, but not one that is far too small.
         squares = np.diagonal(second.value)[:-1]
         covariance += np.diag(squares / observed_overall(ball, second) - squares)
         covariance = clip_eigenvalues(covariance, noise, radius**2)
@@ -167,15 +167,15 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     n_spheres, n_directions = defaults.SPHERES * plan.n_at_start, min(d, plan.n_at_start)
     spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
     clip = clipping_at(n_directions, defaults.QUANTILE)
-    fill = Gaussians(np.ones(1), mean[None], np.eye(d)[None])  # the mean, whatever a row has
+    fill = Gaussians(np.ones(1), mean[None], np.eye(d)[None])  # missing cells with their mean
     for step in range(defaults.SPHERE_STEPS):
-        # Spheres share one density at their means, which cancels in `log_scales`.
+        # Spheres have the same density at their means: leave it out of `log_scales`.
         answer = ask(MixtureStatistics(
             means=spheres.means, whiteners=spheres.whitener, log_scales=np.log(spheres.weights),
             limit=clip.limit, centre=0.0, scales=SPHERE_SCALES, guard_radius=MOST_RADII * radius,
             shape_part="spherical", pooled=True, fill=fill,
         ))  # fmt: skip
-        # Empty spheres are moved, but need steps to settle: the last two steps drop them instead.
+        # Empty spheres are moved, but would need steps to settle: the last two steps drop them.
         drops = step >= defaults.SPHERE_STEPS - 2
         spheres = spheres_after_step(
             spheres, clipped_statistics(answer), answer.sigma, clip, radius, rng, drops=drops
@@ -220,10 +220,10 @@ def release_steps(
 
 
 def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> MixturePlan:
-    """Plan whose steps clip fewer rows of one group, by which missing cells are filled.
+    """Plan that clips fewer rows of one group, whose covariance fills missing cells.
 
-    Columns are taken to have the ends that `scale_by_ranges` gives them. Steps that clipped rows of
-    values at both ends would fill cells of all columns wrongly.
+    By clips of rows with values at both ends of a range, cells of all columns would be filled
+    wrongly. The ends are taken to be those that `scale_by_ranges` gives columns.
     """
     half = radius / math.sqrt(plan.n_features)
     rows = bounded_rows(model.means[0] / half, model.covariances[0] / half**2)
@@ -233,11 +233,11 @@ def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> Mixtu
 def release_statistics(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
 ) -> WhitenedStatistics:
-    """Release an EM step's statistics, clipped and centred in each group's own frame."""
+    """Release the statistics of an EM step, in each group's own frame."""
     d = model.means.shape[1]
     clip, pooled = plan.clip, plan.covariance_type == "tied"
     shape_part = "full" if pooled else plan.covariance_type
-    # Clip and mean square of rows with 1, ..., d - 1 observed columns.
+    # Limits and clipped mean squares of rows with 1, ..., d - 1 observed columns.
     below = (clipping_at(n_seen, clip.quantile) for n_seen in range(1, d))
     partial = [(one.limit, one.mean) for one in below]
     whiteners = model.whiteners[:1] if pooled else model.whiteners
@@ -245,7 +245,7 @@ def release_statistics(
         model.means, whiteners, model.log_scales, limit=clip.limit, centre=clip.centre,
         scales=plan.scales, guard_radius=MOST_RADII * ball.radius, shape_part=shape_part,
         pooled=pooled, partial=partial,
-        reach=clip.far / clip.limit,  # shifts: clipped farther out than squares
+        reach=clip.far / clip.limit,  # shifts are clipped farther out than squares
     )  # fmt: skip
     answer = ask(query)
     return WhitenedStatistics(
@@ -277,8 +277,10 @@ def of_type(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
 def release_number(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
 ) -> tuple[Floats, Gaussians, int]:
-    """Gains of 2, 3, ... groups over one less, and the mixture of as many as they support."""
-    most = len(model.weights)  # fewer than asked for if spheres were left out
+    """Release gains of 2, 3, ... groups over one less; return them, the mixture of the number k of
+    groups that they support, and k.
+    """
+    most = len(model.weights)  # fewer than asked for if spheres were dropped
     if most == 1:
         return np.zeros(0), model, 1
     merged = merged_levels(model, most)
@@ -291,9 +293,9 @@ def release_number(
 
 
 def nearest(fewer: Gaussians, model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
-    """Mixture of `fewer` Gaussians nearest to a `model` of more, by EM steps on points of it.
+    """Mixture of as many groups as `fewer` nearest to `model`, by EM steps on points of that.
 
-    Beside merged groups, which no steps fit to rows, a further one would seem to gain.
+    Over `fewer`, merged groups that no steps have fitted, any group more would seem to gain.
     """
     if len(fewer.weights) == len(model.weights):
         return fewer
@@ -309,8 +311,8 @@ def nearest(fewer: Gaussians, model: Gaussians, plan: MixturePlan, radius: float
 def n_supported(gains: Floats, sigma: float, least: float) -> int:
     """Least number k of groups over which no larger number gains enough.
 
-    ``gains[i]`` is what i + 2 groups gain over i + 1. The m gains from k to k + m groups have to
-    exceed `least` each, and two deviations of the noise of m answers together.
+    ``gains[i]`` is the gain of i + 2 groups over i + 1. To be enough, the m gains from k to k + m
+    groups have to exceed together m times `least`, and two deviations of their noise beyond that.
     """
     for k in range(1, len(gains) + 1):
         m = np.arange(1, len(gains) - k + 2)
@@ -320,28 +322,28 @@ def n_supported(gains: Floats, sigma: float, least: float) -> int:
 
 
 class TailErrors(NamedTuple):
-    """Skewness of whitened columns, and what clips leave of their means and deviations."""
+    """Skewness of whitened columns, and what clips take from means and deviations."""
 
-    skewness: Floats  # (d,): in any group, where it is seen
-    missed: Floats  # (k, d): by clips, as in `MeanErrors`
-    spread: Floats  # (k, d): true deviation, whitened
+    skewness: Floats  # (d,): `seen_skewness`
+    missed: Floats  # (k, d): errors of means by clips
+    spread: Floats  # (k, d): true over fitted deviation
 
 
 def release_tails(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     noise: StepNoise,
 ) -> TailErrors:  # fmt: skip
-    """Release shifts, clipped early: skewness of whitened columns, and what clips leave."""
+    """Release shifts of early clipped rows, and estimate tails by them."""
     early = clipping_at(plan.n_features, EARLY)
     shifts, of_shifts = _release_shifts(ask, ball, model, early)
-    shares = np.maximum(model.weights, LEAST_WEIGHT)
-    shifts = shifts / shares[:, None]
-    # By chance a median is farther from the mean than any such shift. Steps repeat noise where
-    # cells are missing.
-    by_chance = (math.pi / 2 - 1) / (ask.n_units * shares)
+    weights = np.maximum(model.weights, LEAST_WEIGHT)
+    shifts = shifts / weights[:, None]
+    # Sampling variance: that of a median less the mean, which bounds it. Where cells are missing
+    # noise of means counts for more.
+    by_chance = (math.pi / 2 - 1) / (ask.n_units * weights)
     observed = observed_by_column(ball, second, model)
     of_means = noise.shift / float(observed.mean())
-    deviations = np.sqrt((of_shifts**2 + of_means**2) / shares**2 + by_chance)
+    deviations = np.sqrt((of_shifts**2 + of_means**2) / weights**2 + by_chance)
     cut, spread = expected_tails(shifts, deviations, plan.clip, early)
     missed = np.sqrt(np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut)))
     far_out = missed_far_out(ball, plan, second, model, observed, shifts, deviations)
@@ -352,7 +354,7 @@ def release_tails(
 def _release_shifts(
     ask: Session, ball: LiftedBall, model: Gaussians, clip: Clipping
 ) -> tuple[Floats, float]:
-    """Release shifts (k, d) of whitened rows, times shares of groups; and sigma of their noise."""
+    """Release shifts (k, d) of whitened rows, times weights; return them and sigma of noise."""
     query = MixtureStatistics(
         model.means, model.whiteners, model.log_scales, limit=clip.limit, centre=0.0,
         scales=scales_of_shifts(1), guard_radius=MOST_RADII * ball.radius, shape_part="spherical",
@@ -369,31 +371,31 @@ def missed_far_out(
 ) -> Floats:  # fmt: skip
     """Errors (k, d) of means by values far beyond clips, which `second` moments show.
 
-    Such values raise mean squares, and have moved the mean that clipped steps fit to their group,
-    which early whitened `shifts` (k, d) with the noise `deviations` (k,) show. Of columns without
-    any, noise shows as much in `FALSE_ALARMS` of fits.
+    Such values raise mean squares, and move means by clipped steps, which the `shifts` (k, d) of
+    early clipped rows with noise of these `deviations` (k,) show. Without any, noise shows as much
+    in some column in `FALSE_ALARMS` of fits.
     """
     (k, d), far = model.means.shape, plan.clip.far
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
     spreads, shares = np.sqrt(variances), np.maximum(model.weights, LEAST_WEIGHT)[:, None]
     expected = model.weights @ (np.square(model.means) + variances)
     squares = np.diagonal(second.value)[:-1] - observed * expected
-    # Of columns: whitened ones show what those before them do not explain.
+    # Shifts of columns, in their deviations; whitened ones are given the columns before.
     shifts = np.einsum("jab,jb->ja", model.factors, shifts) / spreads
     noise = deviations[:, None]
     most = chi2.isf(2 * FALSE_ALARMS / d, k + 1) - np.square(shifts / noise).sum(axis=0)
     is_seen = squares > second.sigma * np.sqrt(np.maximum(most, 0.0))
-    # Values t deviations out have (t - far) / t^2 of their mean square beyond the clip, which is
-    # 1 / (4 far) or less. Any group may have what is seen in a column.
+    # Values t deviations out add (t - far) / t^2 <= 1 / (4 far) of their mean square to the mean
+    # beyond the clip. They may be in any group.
     of_squares = np.hypot(squares, second.sigma) / observed / (4 * far * shares * spreads)
-    # Of their mean (t - far) / far times what shifts show is beyond; all are within the ball.
+    # They add (t - far) / far times what shifts show; all are within the ball.
     beyond = np.maximum(ball.radius + np.abs(model.means) - far * spreads, 0.0) / far
     of_shifts = np.hypot(shifts, noise) * beyond
     return np.where(is_seen, np.minimum(of_squares, of_shifts), 0.0)
 
 
 def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
-    """Columns (d,) in which a group's variance is hardly more than the least that steps leave."""
+    """Mask (d,) of columns in which a group has hardly more than the least variance of steps."""
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
     largest = np.linalg.norm(model.covariances, 2, axis=(1, 2))
     least = np.maximum(LEAST_OF_LARGEST * largest, LEAST_VARIANCE * radius**2)
@@ -401,14 +403,14 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
 
 
 def unfinished(earlier: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
-    """Distances (1, d) that steps of one group have yet to move means where cells are missing.
+    """Distances (1, d) of the mean of one group to convergence where cells are missing.
 
-    They are taken to be those that the last half of EM steps moved means, from `earlier`, beyond
-    noise: t steps leave t^-f of an error, if rows have the fraction f of all information.
+    They are taken to be those that the last steps moved the mean, from `earlier`, beyond noise: t
+    steps leave t^-f of an error, if rows have the fraction f of all information.
     """
     squares = np.diagonal(found.covariances, axis1=1, axis2=2)
     squares = squares * np.square(noise.shift / observed)
-    moves = found.means - earlier.weights @ earlier.means  # of all groups
+    moves = found.means - earlier.weights @ earlier.means  # from the mean over all groups
     return np.sqrt(np.maximum(np.square(moves) - squares, 0.0))
 
 
@@ -416,10 +418,10 @@ def release_filled(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     noise: StepNoise, left: Floats,
 ) -> tuple[Gaussians, MeanErrors]:  # fmt: skip
-    """Move one group to its means over all rows of the ball; few that lack many cells are clipped.
+    """Release means and mean squares of rows that hardly clip any, and move one group there.
 
-    Variances grow to what these rows show beyond noise. Steps had `left` (1, d) of the way of the
-    means, and the `noise`.
+    Variances grow if mean squares show more beyond noise. `left` (1, d) are distances of `model`'s
+    means to convergence, and `noise` is that of its steps.
     """
     radius, at = ball.radius, model.means[0]
     rows = _release_filled_rows(ask, ball, plan, second, model)
@@ -427,7 +429,7 @@ def release_filled(
     moves = (rows.means - at) / shares
     covariance = model.covariances[0].copy()
     before = np.diagonal(covariance)
-    # Cells are filled with conditional means, which lack this part of a variance.
+    # Cells are filled with conditional means, which lack this part of the variance.
     unexplained = 1 / np.diagonal(np.linalg.inv(covariance)) / before
     variances = rows.squares - 2 * at * rows.means + at**2
     variances = variances / (1 - (1 - shares) * unexplained) - np.square(moves)
@@ -436,46 +438,46 @@ def release_filled(
     beyond = variances - before
     covariance = covariance + np.diag(np.where(beyond > 2 * noise_of_variances, beyond, 0.0))
     moved = of_type(Gaussians(model.weights, (at + moves)[None], covariance[None]), plan, radius)
-    # Rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share that has
-    # it: noise of the covariances by which cells are filled moves a mean by no more than this.
+    # Means of rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share
+    # that has it. So this bounds how far noise of covariances moves a mean by filled cells.
     of_filling = np.sqrt(before * (1 - shares) / shares / 2) * noise.shape
-    # Errors of means are relative to deviations: those here, with what noise may hide of them.
+    # True over fitted deviation, with what noise may hide of the true one.
     largest_variances = before + np.hypot(np.maximum(beyond, 0.0), noise_of_variances)
     spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
-    # The mean of a complete column fills no cells: what steps have left of it is gone.
+    # In a complete column no cells are filled: its mean has converged.
     left = rows.kept_fractions * left
     missed = np.sqrt(noise_of_means**2 + of_filling**2 + left**2)
-    # Beside this, means err by sampling alone.
+    # All other errors are by sampling: no noise of steps, and no moves.
     none = replace(noise.times(0.0), rates=np.ones(1))
     no_moves = np.zeros_like(moved_from(model, moved))
     return moved, MeanErrors(none, no_moves, missed, spread[None], shares, rows.most_observed)
 
 
 class _FilledRows(NamedTuple):
-    """Released means over rows, few of which are clipped, with missing cells filled by a model."""
+    """Released means over rows with missing cells filled by a model, few of which are clipped."""
 
-    means: Floats  # (d,)
-    squares: Floats  # (d,)
-    sigma: float  # of noise on the means
+    means: Floats  # (d,): of rows
+    squares: Floats  # (d,): of squares
+    sigma: float  # deviation of noise on `means`
     limit: float  # length at which filled rows are clipped
-    observed: Floats  # (d,): shares of cells that are observed
-    most_observed: Floats  # (d,): the largest that these may be
-    kept_fractions: Floats  # (d,): of missing cells as released, what noise does not explain
+    observed: Floats  # (d,): estimated shares of cells that are observed
+    most_observed: Floats  # (d,): the largest that noise allows
+    kept_fractions: Floats  # (d,): part of released shares of missing cells that is no noise
 
 
 def _release_filled_rows(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians
 ) -> _FilledRows:
-    """Release means and mean squares of rows, with filled cells lifted and lowered in turn.
+    """Release means and mean squares of rows several times, with filled cells lifted or lowered.
 
-    Lifts cancel in the mean of the releases; their differences show how many cells were filled.
+    Lifts cancel in the mean of releases, and differences show how many cells were filled.
     """
     radius, d = ball.radius, plan.n_features
     n_releases, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(d))
     signs = (-1.0) ** np.arange(n_releases)
     signs = (signs - signs.mean()) / signs.std()  # of mean 0 and mean square 1
-    # Rows of zeros and ones are as long as the ball allows, and lifts are beyond it.
-    n_filled = d * (1 - observed_overall(ball, second))  # cells of a row
+    # Rows of two values may be as long as the radius, and lifts make them longer.
+    n_filled = d * (1 - observed_overall(ball, second))  # filled cells of a row
     limit = 1 + math.sqrt(n_filled) * lift * float(np.abs(signs).max()) / radius
     query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
         np.zeros_like(model.means), np.eye(d)[None] / radius, np.zeros(1),
@@ -489,7 +491,7 @@ def _release_filled_rows(
     lifted = query.decoded(signs @ values / n_releases).shifts[0]
     missing = np.clip(radius * lifted / lift, 1e-9, 1.0)
     most_observed = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
-    # Shrunk by two deviations of noise, so that next to all complete columns are taken as complete.
+    # Shrink by two deviations of noise, so that complete columns nearly always count as complete.
     by_noise = np.minimum(np.maximum(2 * sigma / lift, 1e-9) / missing, 1.0)
     kept_fractions = 1 - by_noise**2
     observed = np.maximum(1 - kept_fractions * missing, LEAST_SHARE)
@@ -510,8 +512,8 @@ def observed_overall(ball: LiftedBall, second: Answer) -> float:
 
 
 def observed_as_released(ball: LiftedBall, second: Answer) -> tuple[float, float]:
-    """Share of cells that are observed, by `second` moments as released, and its noise."""
-    # As `SecondMoments.total` has it.
+    """Share of cells that are observed, by `second` moments as released, and sigma of its noise."""
+    # By the constant coordinate, as `SecondMoments.total` defines it.
     share = 2 * second.value[-1, -1] / ball.offset**2 - 1
     return float(share), 2 * second.sigma / ball.offset**2
 
@@ -524,7 +526,7 @@ def observed_by_column(ball: LiftedBall, second: Answer, model: Gaussians) -> Fl
 
 
 def most_observed_by_column(ball: LiftedBall, second: Answer, observed: Floats) -> Floats:
-    """Largest shares (d,) of cells that noise of `second` moments lets columns have."""
+    """Largest shares (d,) of observed cells that noise of `second` moments allows."""
     share, error = observed_as_released(ball, second)
     most = share + SURE * error
     if most >= 1 - 1e-9:  # sums are rounded

@@ -1,4 +1,4 @@
-"""Mean and biases of all modes from noisy weighted row sums and from where entries are."""
+"""Mean and biases of all modes by noisy weighted sums of rows, and by the pattern of entries."""
 
 import math
 from collections.abc import Sequence
@@ -22,13 +22,14 @@ _TOLERANCE, _STEPS = 1e-3, 6
 
 
 def incidence_features(entries: SortedEntries) -> list[Floats]:
-    """Features (n_m, n_features) of the rows of each mode from coordinates alone."""
-    # Features are leading singular vectors of the matrix that counts shared entries of rows of two
-    # modes, scaled by margins as in correspondence analysis, and the logarithm of the number of
-    # entries.
+    """Features (n_m, n_features) of the rows of each mode from coordinates alone.
+
+    They are leading singular vectors of the matrix that counts entries that a row shares with rows
+    of other modes, scaled as in correspondence analysis, and the logarithm of a row's count.
+    """
     if entries.n_modes == 2:
-        # One decomposition serves both modes. Entries are sorted by the longer mode, so that random
-        # reads are of the shorter one.
+        # One decomposition serves both modes. Sort entries by the longer one, so that random reads
+        # are of the shorter one.
         longer = int(np.argmax(entries.shape))
         vectors = list(_singular_vectors(entries, longer))
         if longer == 1:
@@ -60,14 +61,11 @@ def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
 
 
 class _Incidence:
-    """Scaled matrix of the number of entries that a row shares with rows of other modes."""
-
-    # Only the pattern is stored, as entries sorted by the mode.
+    """Scaled matrix (n_rows, n_columns) of numbers of entries that a row has in rows of others."""
 
     def __init__(self, entries: SortedEntries, mode: int) -> None:
         self.n_rows, others = entries.shape[mode], entries.others(mode)
-        # From this many entries on products use single precision, whose rounding is far below the
-        # tolerance.
+        # From so many entries on products use single precision, exact enough for `_TOLERANCE`.
         rough_from = 2**18
         rough = entries.n_entries >= rough_from
         self._kind: type[np.floating[Any]] = np.float32 if rough else np.float64
@@ -103,7 +101,7 @@ class _Incidence:
 
 
 def _scales_of_rows(counts: NDArray[np.generic]) -> Floats:
-    """Scale of each row, one over the root of its count plus the mean count, which regularises."""
+    """Scale of each row: one over the root of its count plus the mean count, as regularisation."""
     # T. Qin, K. Rohe, "Regularized spectral clustering under the degree-corrected stochastic
     # blockmodel", NeurIPS 2013.
     return np.asarray(1 / np.sqrt(counts + counts.mean()), dtype=np.float64)
@@ -118,7 +116,7 @@ def _singular_vectors(entries: SortedEntries, mode: int) -> tuple[Floats, Floats
     rank = min(defaults.VECTORS, shorter - 1)
     if rank < 1:
         return np.zeros((n_rows, 0)), np.zeros((n_columns, 0))
-    # Eigenvectors of A A' or A' A, whichever is smaller; times A' or A they are the longer ones.
+    # Find eigenvectors of A A' or A' A, whichever is smaller; products with A' or A are the others.
     to_longer, to_shorter = incidence.to_columns, incidence.to_rows
     if not is_wide:
         to_longer, to_shorter = to_shorter, to_longer
@@ -132,19 +130,20 @@ def _singular_vectors(entries: SortedEntries, mode: int) -> tuple[Floats, Floats
 
 
 class RowRegression:
-    """Linear regression of biases on row features, with a ridge for each mode."""
+    """Linear regression of biases on features of rows, with a prior variance for each mode."""
 
     def __init__(self, features: Sequence[Floats], value_variance: float) -> None:
         # Least prior variance of coefficients, relative to the variance of a value.
         least = 1e-9
         self._features = features
         self._least_variance = least * value_variance
-        # EM starts from the variance of a value, and settles whatever it starts from.
+        # EM starts from the variance of a value, and forgets it.
         self._prior_variances = [value_variance] * len(features)
 
     def posterior(self, mode: int, weights: Floats, targets: Floats) -> tuple[Floats, Floats]:
-        """Means and variances of fitted biases, (n_m,); `weights` are precisions of
-        ``targets / weights``.
+        """Means and variances (n_m,) of fitted biases; and an EM step for the prior variance.
+
+        Biases are observed as ``targets / weights`` with precisions `weights`.
         """
         features = self._features[mode]
         size = features.shape[1]
@@ -163,25 +162,25 @@ class RowRegression:
 def _fitted_biases(
     rows: Any, sums: Floats, regression: RowRegression, mode: int, prior_variance: float
 ) -> tuple[Floats, Floats, float, float]:
-    """Biases of a mode by one EM step, their variances, their constant and their mean square.
+    """Biases (n_m,) of a mode, their variances, a constant to add to the mean, and mean square.
 
-    `sums` are about the mean and the biases of other modes. The mean square is about a regression,
-    the constant is the mean about it, which the biases are returned without.
+    `sums` (n_m,) are less the parts of the mean and of biases of other modes. The constant, the
+    mean of biases about a regression, is subtracted from biases; the mean square is about both.
     """
     totals = rows.weight_totals
-    # For the regression, the variance of biases about it counts as noise.
+    # For the regression the variance of biases about it counts as noise.
     shrunk_gains = rows.gains / (1.0 + rows.gains * totals * prior_variance)
     expected, of_expected = regression.posterior(mode, shrunk_gains * totals, shrunk_gains * sums)
     about_expected, variances = rows.posterior(sums - totals * expected, prior_variance)
-    # The prior alone, of mean 0, tells a constant of all biases of a mode from the mean.
+    # Sums cannot tell a constant in all biases of a mode from the mean: leave it to that.
     seen = totals > 0
-    center = float(about_expected[seen].mean()) if seen.any() else 0.0
-    about_expected[seen] -= center
-    # A bias keeps this share of an error of the expected one; its own sum takes back the rest.
+    constant = float(about_expected[seen].mean()) if seen.any() else 0.0
+    about_expected[seen] -= constant
+    # A bias keeps this part of an error of the expected one; its own sum corrects the rest.
     kept = variances / prior_variance
     squares = about_expected**2 + variances + (1 - kept) ** 2 * of_expected
     mean_square = float(squares[seen].mean()) if seen.any() else prior_variance
-    return about_expected + expected, variances + kept**2 * of_expected, center, mean_square
+    return about_expected + expected, variances + kept**2 * of_expected, constant, mean_square
 
 
 def fit_row_sums(
@@ -190,22 +189,24 @@ def fit_row_sums(
     mean_variance: float = math.inf, mean_square: tuple[float, float] | None = None,
     features: Sequence[Floats] | None = None, max_iter: int = 30,
 ) -> CPCompletion:  # fmt: skip
-    """Fit mean and biases to noisy weighted sums, an array per mode, of the values in every row.
-    The mean has the prior mean `center` and the prior variance `mean_variance`. `mean_square` is
-    the noisy mean of ``(value - center)**2``, with its noise variance, from which the residual
-    variance is estimated about `value_variance`; without it that is the residual variance.
+    """Fit mean and biases to noisy weighted sums of the values in every row, (n_m,) for each mode.
+
+    `weights` (n_entries,) for each mode are those of entries. The mean has the prior mean `center`
+    and the prior variance `mean_variance`. `mean_square` is a noisy mean of ``(value -
+    center)**2``, with the variance of its noise, by which the residual variance is estimated with
+    the prior mean `value_variance`; without it the residual variance is that.
     """
-    # A sum is sum_e w_e (x_e - center) + noise, with x_e = mean + biases + N(0, residual).
-    # Biases are normal about regressions on features of their rows; their variances are estimated
-    # for each mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
+    # A sum is sum_e w_e (x_e - center) + noise, with x_e = mean + biases + N(0, residual). Biases
+    # are normal about regressions on `features` of rows; their variances are estimated for each
+    # mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
     all_rows = _weighted_rows(entries, sums, weights, noise_variance)
     residual = value_variance
-    if mean_square is not None:  # EM starts from the variance of all values
+    if mean_square is not None:  # EM starts from the variance of values about the mean
         weight = math.fsum(float(rows.weight_totals.sum()) for rows in all_rows)
         mean = math.fsum(float(rows.sums.sum()) for rows in all_rows) / weight
         residual = _variance_given(mean_square, mean**2, value_variance)
-    # First prior variance of the biases, relative to the variance of a value. The steps are too few
-    # to forget it: one of 1 or more makes errors up to 2 % larger.
+    # Prior variance of biases that EM starts from, relative to that of a value. The steps are too
+    # few to forget it: from 1 or more errors are up to 2 % larger.
     first = defaults.LEVEL_VARIANCE
     if features is None:
         features = [np.zeros((n, 0)) for n in entries.shape]
@@ -213,8 +214,8 @@ def fit_row_sums(
     biases, variances = ([np.zeros(n) for n in entries.shape] for _ in range(2))
     least_variance = 1e-6 * residual
     prior_variances = np.full(entries.n_modes, first * residual)
-    # That of all sums, as if biases were 0: else those of the first mode would take it, and in
-    # three modes the steps are too few to bring it back.
+    # The mean starts as that of all sums with biases of 0: otherwise biases of the first mode would
+    # contain it, which with three modes the steps are too few to correct.
     for rows in all_rows:
         rows.set_residual(residual)
     mean = _posterior_mean(all_rows, [rows.sums for rows in all_rows], mean_variance)
@@ -230,7 +231,7 @@ def fit_row_sums(
             left.append(residuals - rows.weight_totals * biases[mode])
         mean = _posterior_mean(all_rows, left, mean_variance)
         if mean_square is not None:
-            # Expected square of what is fitted: that of posterior means, and posterior variances.
+            # Expected mean square of the fit: that of posterior means, plus posterior variances.
             explained = float(np.mean((mean + entries.at_entries(biases)) ** 2)) + math.fsum(
                 float(counts @ of_mode) / entries.n_entries
                 for counts, of_mode in zip(entries.counts, variances, strict=True)
@@ -258,18 +259,18 @@ def _posterior_mean(
 
 
 def _variance_given(mean_square: tuple[float, float], explained: float, usual: float) -> float:
-    """Posterior mean of a variance that is exponential of mean `usual` before.
+    """Posterior mean of a variance whose prior is exponential with the mean `usual`.
 
-    It is a noisy mean square, with the noise variance, less the `explained` part.
+    It is observed as the noisy `mean_square`, given with its noise variance, less `explained`.
     """
-    # The posterior is normal, shifted by the prior, and cut at 0. Exact values may vary by nothing,
-    # but gains need a variance.
+    # The posterior is normal, shifted by the prior, and cut at 0. The least: exact values may have
+    # no variance, but gains divide by it.
     (square, noise_variance), least = mean_square, 1e-9 * usual
     found, deviation = square - explained, math.sqrt(noise_variance)
     if deviation <= least:
         return max(found, least)
     place = found / deviation - deviation / usual
-    # Far below 0 an exponential is left: of the mean -1 / place, in deviations.
+    # Far below 0 the posterior is exponential, with the mean -1 / place in deviations.
     if place < -1e4:
         return max(-deviation / place, least)
     hazard = math.sqrt(2 / math.pi) / float(erfcx(-place / math.sqrt(2)))
@@ -278,35 +279,35 @@ def _variance_given(mean_square: tuple[float, float], explained: float, usual: f
 
 @dataclass(eq=False)
 class _WeightedRows:
-    """Noisy sums of the rows of one mode, (n_m,), prepared for updates of its biases."""
+    """Noisy sums of the rows of one mode, with what updates of its biases need; arrays (n_m,)."""
 
     sums: Floats
-    weight_totals: Floats
-    square_totals: Floats  # of weights
+    weight_totals: Floats  # sums of the weights of entries
+    square_totals: Floats  # sums of their squares
     noise_variance: float
-    # Other modes, each with a sparse matrix: how much of each of its rows a sum holds.
+    # Other modes, each with a sparse matrix (n_m, n_other): weight of each of its rows in a sum.
     others: list[tuple[int, scipy.sparse.csr_matrix]]
-    gains: Floats = field(init=False)  # totals of weights over the variances of the sums
+    gains: Floats = field(init=False)  # `weight_totals` over variances of sums
 
     def set_residual(self, variance: float) -> None:
-        """Set the gains from the variance of residuals."""
-        # A row without entries has no information, also without noise.
+        """Set the gains for a `variance` of residuals."""
+        # Rows without entries have a gain of 0, also without noise.
         of_sums = self.square_totals * variance + self.noise_variance
         self.gains = np.where(
             self.weight_totals > 0, self.weight_totals / np.where(of_sums > 0, of_sums, 1.0), 0.0
         )
 
     def without_others(self, biases: Sequence[Floats]) -> Floats:
-        """Sums less the part that `biases` of other modes have in them."""
+        """Sums less the parts of `biases` of other modes."""
         residuals = self.sums.copy()
         for other, weighted in self.others:
             residuals -= weighted @ biases[other]
         return residuals
 
     def posterior(self, residuals: Floats, prior_variance: float) -> tuple[Floats, Floats]:
-        """Means and variances of normal biases about 0, from what they leave in the sums."""
-        # A sum over its total weight W is a bias plus noise of variance v / W^2. Its precision is
-        # gain * W, and the gain is W / v.
+        """Posterior means and variances of biases with the prior mean 0, by these `residuals`."""
+        # A sum over its total weight W is a bias plus an error of variance v / W^2, of precision
+        # gain * W, as the gain is W / v.
         variances = 1.0 / (self.gains * self.weight_totals + 1.0 / prior_variance)
         return variances * self.gains * residuals, variances
 
@@ -315,7 +316,7 @@ def _weighted_rows(
     entries: SortedEntries, sums: Sequence[ArrayLike], weights: Sequence[ArrayLike],
     noise_variance: float,
 ) -> list[_WeightedRows]:  # fmt: skip
-    """Sums, total weights and those of squared weights of the rows of each mode."""
+    """Noisy sums of the rows of each mode, with totals of weights and of their squares."""
     all_rows = []
     for mode, (noisy, weight) in enumerate(zip(sums, weights, strict=True)):
         numbers = np.asarray(weight, dtype=np.float64)
