@@ -42,7 +42,8 @@ class DirectionSearch:
         self, ask: Session, biases: Sequence[SharedBiases], start: Floats, n_trial: int
     ) -> None:
         self._ask, self._biases, self._n_trial = ask, biases, n_trial
-        self._n_units, self._deviation = biases[0].values.n_with_values, biases[0].values.deviation
+        values = biases[0].values
+        self._n_with_values, self._deviation = values.n_with_values, values.deviation
         # Root mean square of a column of directions: the deviation that a component is assumed to
         # explain. Variances of directions are in units of its square, "the assumed one".
         self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
@@ -50,7 +51,7 @@ class DirectionSearch:
         self._sums = np.zeros((len(start), n_columns))  # of all sweeps, (n_cells, r)
         self._weights = cell_weights(biases)  # (n_cells,)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
-        root_each = weight_of_unit(self._weights, self._n_units)
+        root_each = weight_of_unit(self._weights, self._n_with_values)
         self._n_entries_each = root_each**2
         # Variance by units of a number in the sums of a sweep, over its cell's weight: an entry of
         # a unit with m entries adds a square of mean 1 / (m r).
@@ -71,7 +72,7 @@ class DirectionSearch:
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)
         noisy = self._ask(query).as_sum()
         sums, moment_sum = np.split(noisy.value, [len(self._sums)])
-        moment = moment_sum / (MOMENT_WEIGHT * self._n_units)
+        moment = moment_sum / (MOMENT_WEIGHT * self._n_with_values)
         self._moments.append((moment + moment.T) / 2)
         self._sigma = noisy.sigma
         identity = np.eye(len(kept))
@@ -93,7 +94,7 @@ class DirectionSearch:
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
         assumed_excess = excess_of_assumed(self._n_entries_each)
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
-        sigma = self._sigma / (MOMENT_WEIGHT * self._n_units)
+        sigma = self._sigma / (MOMENT_WEIGHT * self._n_with_values)
         noise = float(moment_noise(sigma, r, last))
         return excess / assumed_excess, noise / assumed_excess
 
@@ -148,7 +149,7 @@ class DirectionSearch:
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         residual_share = unexplained_variance(self._deviation, by_found) / self._deviation**2
         r = self._directions.shape[1]
-        return residual_share * share * variance_by_chance(self._weights, self._n_units, r)
+        return residual_share * share * variance_by_chance(self._weights, self._n_with_values, r)
 
     def noise_variance(self, factor: Floats) -> float:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""
@@ -302,7 +303,7 @@ def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     """Variance, in units of the assumed one, that a direction fitted to residuals seems to explain.
 
-    Residuals are those of units without components; `weights` are those of cells.
+    Residuals are those of `n_units` units without components; `weights` are those of cells.
     """
     each = weight_of_unit(weights, n_units) ** 2
     # A moment is the posterior variance p of a weight plus the mean square of its posterior mean w:

@@ -169,8 +169,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             are refused. ``"distinct"`` says that values at equal coordinates are different ones;
             an infinite ``epsilon``, which protects none, takes them to be.
         **unsupported : object
-            Refused: all entries of a person are protected by ``unit_mode=0``, not
-            by ``groups``, and ``sample_weight`` would be read from the data.
+            Refused: ``unit_mode=0``, not ``groups``, protects all entries of a person, and
+            entries cannot have a ``sample_weight``.
 
         Returns
         -------

@@ -552,7 +552,7 @@ def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0
 
 
 def weight_of_unit(weights: Floats, n_units: int) -> float:
-    """Mean weight of a unit, 1 or more, by the weights of rows or cells, which are sums over units.
+    """Mean weight of `n_units` with values, 1 or more; `weights` of rows or cells are their sums.
 
     By `cell_weights` it is the mean root of the number of a unit's entries.
     """
