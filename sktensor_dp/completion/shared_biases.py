@@ -248,7 +248,7 @@ class SharedBiases:
         several, self.n_alone = np.mean([one.counts.sum(axis=1) for one in releases], 0).tolist()
         weight_each = self._weight_of_entry(several + self.n_alone, biases)
         release = self._combined(biases, weight_each)
-        found, excess = shared_effects(
+        found = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2,
             response=release.response, about=release.about, spread=release.spread,
@@ -264,7 +264,7 @@ class SharedBiases:
         self.total_variance = 2 * len(self.shares) * release.sigma**2
         # Clipped residuals show signs more than sizes. If values are skewed, most are on one side
         # of their unit's level, which adds a constant to all effects: subtract it.
-        mean = float(self.shares @ (found.means - excess))
+        mean = float(self.shares @ found.means)
         widest = 2 * self.half
         self.effects = replace(
             found, means=np.clip(found.means - mean, -widest, widest),

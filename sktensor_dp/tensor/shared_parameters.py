@@ -26,6 +26,8 @@ _LEAST_PROBABILITY, _LEAST_RATIO = 1e-12, 5e-4
 _STEPS, _EM_STEPS, _LEAST_GAIN = 11, 5, 1e-5
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
+# Least precision of a slope, in any unit of measurement.
+_LEAST_PRECISION = 1e-200
 # Clip of residuals, in standard deviations, beyond which none is if values are two, equally often.
 UNCLIPPED = 2.0
 # Least distance of a mean from the nearer bound, relative to half the range.
@@ -166,16 +168,17 @@ def shared_effects(
     sums: ArrayLike, weights: ArrayLike, *, noise_std: float, weight_each: float,
     response: float | Floats, effect_variance: float, about: float | Floats = 0.0,
     spread: float | Floats = 1.0,
-) -> tuple[SharedEffects, Floats]:  # fmt: skip
-    """Effects and popularity of the rows of a mode by empirical Bayes, and the bias of the effects.
+) -> SharedEffects:  # fmt: skip
+    """Effects and popularity of the rows of a mode by empirical Bayes.
 
     `sums` and `weights` (n_rows,) have noise of deviation `noise_std`; `effect_variance` is the
-    prior variance that EM starts from. The bias (n_rows,) is the expected error of means.
+    prior variance that EM starts from.
     """
     # For row i there are W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise. Clipped residuals r
     # have mean response * (b_i - about_i) and deviation `spread`, and the sum of the squares of
-    # w_ui is `weight_each` times the weight. Effects b are normal; weights have any distribution on
-    # a grid (Kiefer & Wolfowitz 1956); both distributions are estimated from all rows by EM.
+    # w_ui is `weight_each` times the weight. Effects b are normal about a line over roots of
+    # weights, as rows that few choose are often valued less; weights have any distribution on a
+    # grid (Kiefer & Wolfowitz 1956); both distributions are estimated from all rows by EM.
     noisy, noisy_weights = (np.asarray(array, dtype=np.float64) for array in (sums, weights))
     total = max(float(noisy_weights.sum()), 1.0)
     largest = max(float(noisy_weights.max()), 1.0)
@@ -188,6 +191,8 @@ def shared_effects(
     fit = _GridPosterior(
         noisy, noisy_weights, grid, noise_std, variance_each, response, effect_variance, about
     )
+    fit.find_prior()
+    fit.find_line()
     fit.find_prior()
     log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(noisy))
     return fit.effects(popularity=0.5 * log_ratios)
@@ -223,6 +228,7 @@ class _GridPosterior:
         self._probabilities = np.full(grid.shape[1], 1.0 / grid.shape[1])  # of weights on the grid
         self._least_variance = _LEAST_RATIO * effect_variance
         self.prior_variance = effect_variance
+        self._line, self._variances_of_line = np.zeros_like(grid), np.zeros_like(grid)
         # Arrays that `_posterior` writes to: to make new ones would take as long as the arithmetic.
         shape = np.broadcast_shapes(self._sums.shape, grid.shape)
         self._scratch = np.empty(shape), np.empty(shape)
@@ -249,33 +255,36 @@ class _GridPosterior:
                 break
             last_density, last_step, last_variance = density, step, variance
 
-    def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
-        """Posterior of effects and of `popularity`, and the expected bias of the effects' means.
-
-        `popularity` has a value for each weight of the grid.
-        """
-        posterior, effects, variances, _ = self._posterior()
-        mean = _posterior_mean(posterior, effects)
-        # The prior draws means of rows of little weight to 0, although rows that few choose are
-        # often valued less: expect ``slope * centred_roots``, linear in the root of a weight.
+    def find_line(self) -> None:
+        """Find the line over roots of weights about which effects lie, as noise allows."""
+        posterior, _, _, _ = self._posterior()
         weights, roots = posterior * self._grid, np.sqrt(self._grid)
         centred_roots = roots - float(np.sum(weights * roots) / np.sum(weights))
-        slope, variance_of_slope = self._slope_over(centred_roots, posterior)
-        square_of_slope = max(slope**2 - variance_of_slope, 0.0)
-        # Negative bias of a mean for a slope of 1: the prior takes this fraction of the line away.
-        bias = variances / self.prior_variance * centred_roots
-        variances = variances + square_of_slope * bias**2
+        slope, error = self._slope_over(centred_roots, posterior)
+        # Shrink the slope by its noise (James & Stein 1961).
+        slope *= max(1 - 1 / max((slope / error) ** 2, _TINY), 0.0)
+        self._line = slope * centred_roots
+        self._variances_of_line = (min(error, abs(slope)) * centred_roots) ** 2
+        self._sums = self._sums - self._slopes * self._line
+        self._squares = self._sums**2
+
+    def effects(self, popularity: Floats) -> SharedEffects:
+        """Posterior of effects and of `popularity`, a number for each weight of the grid."""
+        posterior, effects, variances, _ = self._posterior()
+        # Noise of the line counts as far as effects are drawn to it.
+        drawn = variances / self.prior_variance
+        variances = variances + drawn**2 * self._variances_of_line
+        effects += self._line
+        mean = _posterior_mean(posterior, effects)
         variance = _posterior_mean(posterior, effects**2 + variances) - mean**2
         expected = _posterior_mean(posterior, np.broadcast_to(popularity, posterior.shape))
-        fitted = SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
-        shrunk_slope = square_of_slope / slope if slope else 0.0
-        return fitted, -_posterior_mean(posterior, bias) * shrunk_slope
+        return SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
 
     def _slope_over(self, values: Floats, posterior: Floats) -> tuple[float, float]:
-        """Slope of effects on `values` of grid points, by least squares, and its variance."""
+        """Slope of effects on `values` of grid points, by least squares, and its deviation."""
         weighted = posterior * self._slopes * values / self._marginal_variances()
-        precision = max(float(np.sum(weighted * self._slopes * values)), _TINY)
-        return float(np.sum(weighted * self._sums)) / precision, 1 / precision
+        precision = max(float(np.sum(weighted * self._slopes * values)), _LEAST_PRECISION)
+        return float(np.sum(weighted * self._sums)) / precision, precision**-0.5
 
     def _marginal_variances(self) -> Floats:
         """Variances of sums, prior variance of effects included."""
