@@ -7,8 +7,8 @@ ROUNDS = 6
 # in a part of the rows alone.
 PULL_SCALE = 0.1
 # Fraction of the budget for the level and the deviation of persons' values in fits that search for
-# components. The first release of levels gets half of it in any fit, but with pure noise half of
-# what all releases of levels get.
+# components. The first release of levels gets half of it; without a search the second one gets
+# three times as much. With pure noise the root of both is the fraction, half for each.
 LEVEL_FRACTION = 0.02
 # Fraction of the budget for components of persons, and the number of releases.
 DIRECTION_FRACTION = 0.9

@@ -63,21 +63,21 @@ def person_errors(
     shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
     each = n_observed / n_units
     # If the trial ends the search, the level and biases get the budget of sweeps left.
-    for_level, for_biases = plan.rest_of_search if plan.n_sweeps > 0 else (0, 0)
+    for_biases = plan.sweeps_for_biases if plan.n_sweeps > 0 else 0
     rows, more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases)
     if_found = biases = _bias_variances(rows, assumed)
-    explained, sweeps_of_level = None, 0
+    explained, by_sweep = None, False
     if plan.n_sweeps > 0:
         more_biases = _bias_variances(more_rows, assumed)
         gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
-            rows, biases, sweeps_of_level = more_rows, more_biases, for_level
+            rows, biases, by_sweep = more_rows, more_biases, True
     residual, of_biases = assumed.about_biases, math.fsum(biases)
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
     mean_error, mean_error_if_found = (
-        _mean_error(each, shape, plan, assumed, n_sweeps) for n_sweeps in (sweeps_of_level, 0)
+        _mean_error(each, shape, plan, assumed, one) for one in (by_sweep, False)
     )
     # The level of a unit is unknown to `predict`; it is assumed to vary as biases do.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
@@ -101,18 +101,20 @@ def _level_variance(each: float, assumed: Assumed) -> float:
 
 
 def _mean_error(
-    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, n_sweeps: int
+    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, by_sweep: bool
 ) -> float:
     """Standard error of the released mean, by shrunk noise and by sampling of units.
 
-    `n_sweeps` sweeps of a search pay for the level, unless they are 0.
+    A sweep of a search pays for the level, or its own releases do.
     """
-    n_units, cost = shape[plan.unit_mode], plan.cost_of_level(n_sweeps)
+    n_units, cost = shape[plan.unit_mode], plan.cost_of_level(by_sweep=by_sweep)
     half = assumed.half_of_levels(np.delete(shape, plan.unit_mode))
     levels = UnitLevels(half, order=2 if cost.mu > 0 else 1)
     sigma = sigma_of_mean(levels, cost, n_units, "replace_one")
     shrunk = sigma / math.sqrt(1 + 12 * sigma**2)  # by a uniform prior, of variance 1 / 12
     of_means = (kernel_defaults.LEVEL_VARIANCE + 1 / each) * assumed.about_biases
+    if levels.order == 1:  # squares of means are not released: a fit takes the variance of values
+        of_means = assumed.deviation**2
     return math.hypot(shrunk, math.sqrt(of_means / n_units))
 
 

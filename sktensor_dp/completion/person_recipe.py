@@ -142,17 +142,17 @@ class Levels:
         usual = kernel_defaults.LEVEL_VARIANCE * noise_variance
         if len(self.answer.value) < 5:  # squares of means were not released
             return usual
-        # In units of the usual variance it is u / (1 - u), where u has a uniform prior.
+        # In units of the usual variance its square is u / (1 - u), where u has a uniform prior.
         parts = np.linspace(0.0, 1.0, 1000, endpoint=False)
         mean, square = self.answer.value[[0, 4]] / self.share
         sigma = self.answer.sigma / self.share
         by_entries = noise_variance * (1 - measured_part)  # by which means of units err
         found = (2 * self.half * square - mean**2 + sigma**2 - by_entries) / usual
         error = 2 * sigma * math.hypot(self.half, mean) / usual
-        squares = (parts / (1 - parts) - found) ** 2
+        ratios = np.sqrt(parts / (1 - parts))
+        squares = (ratios - found) ** 2
         totals = np.cumsum(np.exp((squares.min() - squares) / (2 * error**2 + LEAST_WEIGHT)))
-        part = parts[np.searchsorted(totals, totals[-1] / 2)]
-        return float(usual * part / (1 - part))
+        return float(usual * ratios[np.searchsorted(totals, totals[-1] / 2)])
 
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
@@ -180,15 +180,13 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         search = release_components(ask, biases, plan, options)
     if search.n_sweeps < plan.n_sweeps:
         # What is left of their budget pays for better biases and a better level.
-        for_level, for_biases = plan.rest_of_search
         precision = plan.n_rounds * plan.rest_over_rounds
         biases[plan.place_of_longest].release(
-            biases, pooled=for_biases, paid_by=SharedFactorSums, precision=precision
+            biases, pooled=plan.sweeps_for_biases, paid_by=SharedFactorSums, precision=precision
         )
         for one in biases:
             one.fit(biases)
-        if for_level:
-            level = release_level(ask, biases, for_level, SharedFactorSums)
+        level = release_level(ask, biases, 1, SharedFactorSums)
     residual = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation_and_share)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.

@@ -32,9 +32,7 @@ from sktensor_dp.queries.person_entries import (
 from sktensor_dp.tensor.defaults import VECTORS
 from sktensor_dp.tensor.shared_parameters import (
     GRID_SIZE,
-    UNCLIPPED,
     clipped_response,
-    clipped_variance,
     residual_clip,
 )
 
@@ -364,8 +362,6 @@ class PersonPlan:
     unit_mode: int
     n_sweeps: int  # releases of `shared_factor_sums`, the first of which decide on the others
     releases: ReleasePlan
-    # For levels, of a budget without components: a search that its trial ends divides its rest so.
-    level_fraction_of_rest: float
     # Planned uses of `unit_levels`: one for a start, the others together for the level.
     n_level_uses: int
     n_rounds: int  # releases of the effects of each shared mode
@@ -388,18 +384,15 @@ class PersonPlan:
         return [PrivacyCost.total([(each, n * self.n_rounds)]) for n in self.uses_by_mode]
 
     @property
-    def rest_of_search(self) -> tuple[int, int]:
-        """Sweeps after the trial, which pay for levels and for biases if it finds no components."""
-        n_left = self.n_sweeps - trial_sweeps(self.n_sweeps)
-        of_levels = round(self.level_fraction_of_rest * n_left)
-        return of_levels, n_left - of_levels
+    def sweeps_for_biases(self) -> int:
+        """Sweeps that biases get if the trial finds no components; one more is for the level."""
+        return self.n_sweeps - trial_sweeps(self.n_sweeps) - 1
 
-    def cost_of_level(self, n_sweeps: int) -> PrivacyCost:
-        """Cost of the level, which `n_sweeps` of a search pay if there are any."""
-        name, uses = SharedFactorSums.name, n_sweeps
-        if not n_sweeps:
-            name, uses = UnitLevels.name, self.n_level_uses - 1
-        return PrivacyCost.total([(self.releases.cost_of(name), uses)])
+    def cost_of_level(self, *, by_sweep: bool) -> PrivacyCost:
+        """Cost of the level, which a sweep of the search pays or its own uses do."""
+        if by_sweep:
+            return self.releases.cost_of(SharedFactorSums.name)
+        return PrivacyCost.total([(self.releases.cost_of(UnitLevels.name), self.n_level_uses - 1)])
 
     @property
     def rest_over_rounds(self) -> float:
@@ -408,7 +401,7 @@ class PersonPlan:
         if math.isinf(mu_of_sweep):  # without noise biases are known
             return 0.0
         mu_of_biases = max(cost.mu for cost in self.costs_of_biases())
-        return self.rest_of_search[1] * mu_of_sweep**2 / mu_of_biases**2
+        return self.sweeps_for_biases * mu_of_sweep**2 / mu_of_biases**2
 
 
 def plan_persons(
@@ -431,12 +424,11 @@ def plan_persons(
     # spread: their squares add up to least if mu squared is too.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
-    of_rest = _level_fraction(shape, unit_mode, epsilon, delta)
-    of_levels, of_components = of_rest, 0.0
-    if n_sweeps:
-        of_levels, of_components = defaults.LEVEL_FRACTION, defaults.DIRECTION_FRACTION
-    # Levels are released before biases, for a start, and after: the latter gets the rest.
-    n_level_uses = round(2 * of_levels / defaults.LEVEL_FRACTION) if has_rounds else 2
+    # Own entries tell the level of who folds in; beside components only biases tell less by noise.
+    n_level_uses, of_components = (2, defaults.DIRECTION_FRACTION) if n_sweeps else (4, 0.0)
+    of_levels = n_level_uses / 2 * defaults.LEVEL_FRACTION
+    if not has_rounds:  # a fraction of epsilon, not of mu squared: errors fall by its square
+        n_level_uses, of_levels = 2, math.sqrt(of_levels)
     shares = {UnitLevels.name: of_levels, SharedRowSums.name: 1 - of_levels - of_components}
     uses = {UnitLevels.name: n_level_uses, SharedRowSums.name: sum(uses_by_mode) * n_rounds}
     if n_sweeps:
@@ -445,41 +437,7 @@ def plan_persons(
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(unit_mode, n_sweeps, releases, of_rest, n_level_uses, n_rounds, uses_by_mode)
-
-
-def _level_fraction(shape: Sequence[int], unit_mode: int, epsilon: float, delta: float) -> float:
-    """Fraction of the budget for the level, and not for biases, by which averages err least.
-
-    An average is the level plus a bias of each shared mode; biases get half of the budget at least.
-    """
-    pure = delta == 0
-    budget = epsilon if pure else gaussian_mu(epsilon, delta)
-    if math.isinf(budget):
-        return defaults.LEVEL_FRACTION
-    # Deviations of noise in widths of the bounds, for a budget of 1. Those of biases are for
-    # residuals clipped as in a first round, and units as in `snr_in_person_sums`.
-    lengths, n_units = np.delete(shape, unit_mode), shape[unit_mode]
-    each = max(ASSUMED.observed_share * math.prod(lengths.tolist()), 1.0)
-    levels = UnitLevels(ASSUMED.half_of_levels(lengths), order=1 if pure else 2)
-    laplace = math.sqrt(2)
-    of_level = (levels.l1_sensitivity * laplace if pure else levels.l2_sensitivity) / n_units
-    clip = UNCLIPPED if pure else 1.0
-    farthest = SharedRowSums.largest_distance(math.sqrt(clipped_variance(clip)))
-    of_sum = 4 * laplace if pure else farthest
-    weight = n_units * (1.0 if pure else math.sqrt(each)) / lengths
-    of_biases = of_sum * ASSUMED.residual / clipped_response(clip) / weight
-
-    def variances(noise: Any, fraction: Any) -> Any:
-        """Variances by `noise` for a fraction of the budget."""
-        return (noise / (budget * (fraction if pure else np.sqrt(fraction)))) ** 2
-
-    fractions = np.arange(defaults.LEVEL_FRACTION, 0.5, defaults.LEVEL_FRACTION / 2)
-    by_level = variances(of_level, fractions)
-    errors = by_level / (1 + 12 * by_level)  # shrunk by a uniform prior, of variance 1 / 12
-    for noise, part in zip(of_biases, lengths / lengths.sum(), strict=True):
-        errors = errors + ASSUMED.shrunk([variances(noise, part * (1 - fractions))])[0]
-    return float(fractions[np.argmin(errors)])
+    return PersonPlan(unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode)
 
 
 def trial_sweeps(n_sweeps: int) -> int:

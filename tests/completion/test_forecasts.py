@@ -16,9 +16,8 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
     unsafe_seeded_noise,
 )
-from sktensor_dp.completion import forecast, plan
+from sktensor_dp.completion import forecast
 from sktensor_dp.completion.entry_errors import entry_errors
-from sktensor_dp.completion.person_errors import person_errors
 from sktensor_dp.completion.plan import Assumed, plan_entries
 
 pytestmark = [
@@ -105,7 +104,7 @@ def test_predictions_without_own_entries_do_as_forecast(seed):
         said = model.forecast(len(y), deviation=float(y.std()), bias_deviation=0.55)
         now = (said.mean_error, said.of_predict)
         assert now > before
-        assert ("can be found" in str(said)) == (epsilon >= 0.1)
+        assert ("can be found" in str(said)) == (epsilon >= 1)
         assert said.of_fold_in < 0.8 * said.of_predict
         before = now
         with unsafe_seeded_noise(seed):
@@ -114,21 +113,6 @@ def test_predictions_without_own_entries_do_as_forecast(seed):
     # With noise in one mean, the squared error is that of the mean's, a chi-square of one degree.
     assert errors[0] == pytest.approx(1, rel=0.1)
     assert max(errors) < 12
-
-
-@pytest.mark.parametrize("shape", [(2500, 48), (2500, 8, 6), (1000, 20), (943, 1682), (24000, 100)])
-def test_level_and_biases_share_a_budget_so_that_averages_err_least(monkeypatch, shape):
-    """An average is the mean plus a bias of each shared mode; odds of parts a quarter to four."""
-    best, odds = plan._level_fraction(shape, 0, 1.0, 1e-6), 2.0 ** np.arange(-2, 3)
-    n_observed = math.prod(shape) // 4
-    errors = []
-    for fraction in best * odds / (1 - best + best * odds):
-        monkeypatch.setattr(plan, "_level_fraction", lambda *_, part=fraction: part)
-        planned = plan.plan_persons(shape, 0, 0, epsilon=1.0, delta=1e-6)
-        said = person_errors(n_observed, shape, planned, plan.ASSUMED, 0)
-        errors.append(said.mean_error**2 + np.nansum(said.bias_variances[0]))
-    assert errors[2] < 1.1 * min(errors)
-    assert max(errors[0], errors[-1]) > 1.09 * errors[2]
 
 
 # At .02 chance gives single values sizes of .5 and more that are 0: beyond the tolerance.
