@@ -133,13 +133,12 @@ def with_nan(array: NDArray[np.generic]) -> NDArray[np.generic]:
     return np.where(np.reshape(gaps, array.shape), np.nan, array)
 
 
-def checked_table(
-    estimator: Any, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
-) -> Any:
+def checked_table(estimator: Any, X: Any, *, reset: bool, fits: bool, grouped: bool) -> Any:
     """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
 
-    `reset` stores the columns on `estimator` (else they are compared). Where `grouped`, the number
-    of rows is private. Its input tags say whether NaN is allowed.
+    `reset` stores the columns on `estimator` (else they are compared), whose input tags say whether
+    NaN is allowed. Where `grouped`, the number of rows is private. Where it `fits`, and a row may be
+    added or removed, `X` may have none.
     """
     sizes_private = getattr(estimator, "neighbours", None) == "add_remove"
     rows_private = sizes_private or grouped
@@ -192,9 +191,7 @@ def refuse_lists(X: object) -> None:
         )
 
 
-def checked_groups(
-    groups: object, X: object, n_rows: int, neighbours: str = "replace_one"
-) -> Labels | None:
+def checked_groups(groups: object, X: object, n_rows: int, neighbours: str) -> Labels | None:
     """Label of the group of each row of `X` as given, or None; ValueError for wrong ones."""
     if groups is None:
         return None

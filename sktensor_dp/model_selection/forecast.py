@@ -83,8 +83,8 @@ class SearchForecast(ScoreForecast):
     fit_epsilon: float
     n_fitted: int
     stop: float
-    verdicts: tuple[tuple[Mapping[str, object], str], ...] = ()
-    assumed: tuple[str, ...] = ()
+    verdicts: tuple[tuple[Mapping[str, object], str], ...]
+    assumed: tuple[str, ...]
 
     @property
     def shows_nothing(self) -> bool:

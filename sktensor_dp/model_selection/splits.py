@@ -64,7 +64,7 @@ class Split:
     """Deal of units (rows, or groups of rows) into training and held-out ones."""
 
     held_out: Mask  # (n_units,)
-    unit_of_row: Integers | None = None  # place of it; None where rows are units
+    unit_of_row: Integers | None  # index of the unit; None where rows are units
 
     @property
     def n_units(self) -> int:

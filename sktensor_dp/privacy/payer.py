@@ -183,7 +183,7 @@ class UnitMark(NamedTuple):
 UNIT_MARK = "_sktensor_dp_unit"  # attribute of counts with their `UnitMark`
 
 
-def add_sentence(error: BaseException, sentence: str, spent: str = "") -> None:
+def add_sentence(error: BaseException, sentence: str, spent: str) -> None:
     """Add a sentence, and what is `spent`, to the message of an error, or else as a note."""
     match error.args:
         case [str(message)] if spent:

@@ -42,7 +42,7 @@ def assigned(
     n_rows: int,
     labels: Labels | None,
     *,
-    n_parts: int | None = None,
+    n_parts: int | None,
     fraction: float = 0.0,
     sizes_private: bool,
     random_state: object,
@@ -50,8 +50,9 @@ def assigned(
 ) -> tuple[Integers, Integers | None]:
     """Deal units out to parts 0 .. `n_parts` - 1; or to part 1 a `fraction` of them, to 0 the rest.
 
-    Returns the part of each unit, and the unit of each row (None where each row is a unit). Of
-    `n_units` some may have no rows; these come after the others.
+    Groups are dealt by secret coins, and so are rows whose number is private (`sizes_private`);
+    other rows by `random_state`. Returns the part of each unit, and the unit of each row (None
+    where each row is a unit). Of `n_units` some may have no rows; these come after the others.
     """
     # Units with rows, by name, and the unit of each row; without labels each row is a unit.
     names, units, n_with_rows = None, None, n_rows

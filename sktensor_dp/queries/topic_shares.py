@@ -25,7 +25,7 @@ def _sums_and_norms(chunk: RowChunk, order: int) -> tuple[sp.csr_matrix, Floats]
 class SharesNorm:
     """Norm of the sum of a unit's rows: L1, its number of documents (`order` 1), or L2 (2)."""
 
-    order: int = 2
+    order: int
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
@@ -49,7 +49,7 @@ class SharesByGroup(query.NonNegative):
     laws = (GAUSSIAN, LAPLACE)
 
     limit: float
-    order: int = 2
+    order: int
     beyond: float = 0.0
 
     def __post_init__(self) -> None:

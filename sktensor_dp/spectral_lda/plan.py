@@ -49,8 +49,8 @@ class TopicPlan:
     releases: ReleasePlan  # names, numbers and costs of the releases
     limits: Mapping[str, float]  # public clips by name
     # True to multiply with the exact pairs of many words without forming them.
-    multiplies_pairs: bool = False
-    n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
+    multiplies_pairs: bool
+    n_single: int  # EM steps, the first ones, that take each document to have one topic
 
     @property
     def least_tokens(self) -> int:
@@ -65,9 +65,8 @@ class TopicOptions:
     # Sum of the Dirichlet prior; 0 for one topic per document, None to estimate it.
     concentration: float | None
     random_state: int | np.random.RandomState | None  # of searches after releases
-    # (n_features,): public word frequencies towards which noisy ones are shrunk; positive, of sum
-    # 1.
-    word_frequencies: Floats | None = None
+    # (n_features,): public frequencies, positive and of sum 1, that noisy ones are shrunk to.
+    word_frequencies: Floats | None
 
 
 def plan_topics(
@@ -82,7 +81,8 @@ def plan_topics(
     limits: Mapping[str, float],
 ) -> TopicPlan:
     """Choose the releases of a topic fit and split the budget among them."""
-    # Most words whose pairs are released: with more, eigenvectors would take most of the time.
+    # Most words whose pairs are released before EM steps: with more, eigenvectors would take most of
+    # the time.
     max_words = 1500
     exact = math.isinf(epsilon)
     # Number of documents times the mu of one Gaussian release at the whole budget; at a usual delta
@@ -232,8 +232,8 @@ class TopicForecast(Forecast):
     n_refinements: int
     n_words: int
     n_kept: int
-    concentration: float = USUAL
-    document_length: float = 100.0
+    concentration: float
+    document_length: float
 
     unit = "document"
     # The eigenvalue of the topic of rank r is about in proportion to 1 / r: with a third of

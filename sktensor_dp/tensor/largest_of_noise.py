@@ -20,7 +20,7 @@ def edge_of_noise(sigma: Any, size: Any) -> Any:
     return sigma * np.sqrt(2 * size)
 
 
-def largest_over_edge(size: int, n_blocks: int = 1) -> float:
+def largest_over_edge(size: int, n_blocks: int) -> float:
     """Largest eigenvalue of symmetric noise over its edge, exceeded with the probability `LEVEL`.
 
     The matrix, of this size, may consist of blocks with the same edge.

@@ -54,9 +54,13 @@ def read_documents(
     raw_documents: Iterable[object],
     *,
     grouped: bool,
-    is_part: bool = False,
+    is_part: bool,
 ) -> list[Any]:
-    """List documents, decoded by the parameters of a vectorizer; `is_part`: of a lazy partition."""
+    """List documents, decoded by the parameters of a vectorizer.
+
+    A part of the documents (`is_part`) may be empty. Errors give the place of a wrong document
+    unless it is in a part, or the number of documents is private, as where they are `grouped`.
+    """
     container = type(raw_documents)
     number_is_private = vectorizer.neighbours == "add_remove"
     is_one = issubclass(container, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
