@@ -137,7 +137,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool, fits: bool, grouped: b
     """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
 
     `reset` stores the columns on `estimator` (else they are compared), whose input tags say whether
-    NaN is allowed. Where `grouped`, the number of rows is private. Where it `fits`, and a row may be
+    NaN is allowed. Where `grouped`, the number of rows is private. Where it `fits`, and rows may be
     added or removed, `X` may have none.
     """
     sizes_private = getattr(estimator, "neighbours", None) == "add_remove"

@@ -60,7 +60,10 @@ def checked_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None
 def number_of_units(
     estimator: Any, n_rows: float, groups: object, n_samples: Any, noun: str
 ) -> int | None:
-    """Number of units of lazy data of `n_rows` (NaN: not known yet); None where it is private."""
+    """Number of units of lazy data of `n_rows` (NaN: not known yet); None where it is private.
+
+    ValueError if `n_samples` is needed or contradicts them; `noun` is what errors call rows.
+    """
     if number_is_private(n_samples, estimator.neighbours):
         return None
     if n_samples is not None:

@@ -63,7 +63,11 @@ class Clips:
         clips: tuple[Clip, ...] = (),
         min_tokens: int = 0,
     ) -> Clip:
-        """Choose a limit: the public one, none without noise, or a noisy quantile."""
+        """Choose the limit of a `norm`: a public one, none without noise, or a noisy quantile.
+
+        The histogram has `bins` as in CLIPPED_NORMS. It counts units, scaled by `clips`, that have
+        a document of `min_tokens` tokens.
+        """
         if name in self._public_limits:
             limit = float(self._public_limits[name])
         elif self._ask.is_exact:

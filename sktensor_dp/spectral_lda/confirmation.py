@@ -51,7 +51,7 @@ class Candidates:
     def after(
         self, query: ExpectedCounts, noisy: Answer, start: FittedTopics, rng: np.random.Generator
     ) -> "Candidates":
-        """Return the candidates with the answer of one more step, from `start`."""
+        """Return the candidates with one more step: its `query`, made from `start`, and answer."""
         if self.n_sure in (0, len(start.topics)):
             return self
         joint = start.weights[:, None] * start.topics

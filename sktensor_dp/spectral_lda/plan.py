@@ -65,7 +65,7 @@ class TopicOptions:
     # Sum of the Dirichlet prior; 0 for one topic per document, None to estimate it.
     concentration: float | None
     random_state: int | np.random.RandomState | None  # of searches after releases
-    # (n_features,): public frequencies, positive and of sum 1, that noisy ones are shrunk to.
+    # (n_features,): public frequencies that noisy ones are shrunk to; positive, of sum 1.
     word_frequencies: Floats | None
 
 
@@ -80,9 +80,12 @@ def plan_topics(
     n_refinements: int | None,
     limits: Mapping[str, float],
 ) -> TopicPlan:
-    """Choose the releases of a topic fit and split the budget among them."""
-    # Most words whose pairs are released before EM steps: with more, eigenvectors would take most of
-    # the time.
+    """Choose the releases of a topic fit and split the budget among them.
+
+    `n_refinements` None chooses the number of EM steps, too; `limits` are public clips by name.
+    """
+    # Most words whose pairs are released before EM steps: with more, eigenvectors would take most
+    # of the time.
     max_words = 1500
     exact = math.isinf(epsilon)
     # Number of documents times the mu of one Gaussian release at the whole budget; at a usual delta
@@ -150,7 +153,7 @@ def _fractions(kind: str, n_steps: int, triples: str | None) -> dict[str, float]
 def _release_plan(
     epsilon: float,
     delta: float,
-    fractions: dict[str, float],
+    fractions: Mapping[str, float],
     triples: str | None,
     n_steps: int,
     limits: Mapping[str, float],
@@ -162,7 +165,7 @@ def _release_plan(
         clipped -= {"pairs", "triples"} if triples == "triple_moments" else {"pairs"}
     n_histograms = 0 if math.isinf(epsilon) else len(clipped - set(limits))
     if n_histograms == 0:
-        fractions.pop("norm_histogram")
+        fractions = {name: part for name, part in fractions.items() if name != "norm_histogram"}
     uses = {"norm_histogram": n_histograms, "expected_counts": n_steps}
     return ReleasePlan.split(epsilon, delta, fractions, uses)
 

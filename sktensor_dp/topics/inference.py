@@ -41,7 +41,10 @@ def _word_probabilities(counts: sp.csr_matrix, weights: Floats, by_word: Floats)
 def variational_dirichlet(
     X: sp.csr_matrix, topics: Floats, prior: Floats, *, n_iter: int, tol: float = 0.0
 ) -> Floats:
-    """Dirichlet parameters (n, k) by mean field (Blei, Ng & Jordan, 2003, eq. 6 and 7)."""
+    """Dirichlet parameters (n, k) by mean field (Blei, Ng & Jordan, 2003, eq. 6 and 7).
+
+    A document takes `n_iter` steps, or fewer if its parameters move by less than `tol` on average.
+    """
     by_word = np.ascontiguousarray(topics.T)
     gamma = prior + np.asarray(X.sum(axis=1)).reshape(-1, 1) / len(prior)
     for block in row_blocks(X):
@@ -66,7 +69,7 @@ def variational_dirichlet(
 def collapsed_dirichlet(
     X: sp.csr_matrix, topics: Floats, prior: Floats, *, n_iter: int, tol: float = 0.0
 ) -> Floats:
-    """Dirichlet parameters (n, k) by CVB0 (Asuncion, Welling, Smyth & Teh, 2009)."""
+    """Dirichlet parameters (n, k) by CVB0 (Asuncion et al., 2009); stops as mean field does."""
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):

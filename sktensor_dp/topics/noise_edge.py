@@ -65,7 +65,10 @@ class PairErrors:
 def _edges_with_diagonal(
     bulk: float, bulk_with_diagonal: float, on_diagonal: Floats, pure: bool, n_topics: int
 ) -> Edges:
-    """Edges by the bulk of entries, and by deviations `on_diagonal`, which may be larger."""
+    """Edges by the bulk of entries, and by one of the diagonal, of deviations `on_diagonal`.
+
+    `bulk_with_diagonal` has the diagonal's own noise, where `bulk` takes that of other entries.
+    """
     # Topics of words of their own split the moment in blocks.
     quantile = bulk_with_diagonal * largest_over_edge(len(on_diagonal), n_topics)
     largest_deviation = float(on_diagonal.max())

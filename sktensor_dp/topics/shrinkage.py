@@ -197,9 +197,10 @@ def denoise_topics(
     expected_counts: Floats, sigma: float | Floats, unigram: Floats, unigram_sigma: float, *,
     expected: Floats | None = None,
 ) -> tuple[Floats, Floats, Floats]:  # fmt: skip
-    """Topics (k, d), unigram and weights of noisy expected counts, shrunk towards `unigram`.
+    """Topics (k, d), unigram (d,) and weights (k,) of expected counts (k, d) with noise `sigma`.
 
-    `expected` holds public frequencies.
+    Topics are shrunk towards the unigram. That is estimated by the counts together with another
+    estimate, `unigram` with noise `unigram_sigma`, and public frequencies, `expected`.
     """
     n_components = expected_counts.shape[0]
     total = max(float(expected_counts.sum()), 1e-9)

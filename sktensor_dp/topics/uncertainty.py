@@ -75,7 +75,11 @@ def std_of_matched(fit: ExplainedTopics, moments: ReleasedMoments) -> Floats:
 def std_of_decomposed(
     unwhitened: Floats, duals: Floats, weights: Floats, pairs_sigma: float, triples_sigma: float
 ) -> Floats:
-    """Standard deviations, to first order, of topics of a decomposed tensor."""
+    """Standard deviations (k, d), to first order, of topics of a decomposed tensor.
+
+    `duals` (k, d) are unwhitened eigenvectors, and `unwhitened` are M2 times these; `pairs_sigma`
+    and `triples_sigma` are the noise of M2 and of the whitened tensor.
+    """
     # A topic is M2 times its dual, over the sum of its entries.
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums

@@ -62,7 +62,7 @@ def test_forecast_says_itself_and_what_it_assumes():
     assert all(release.name in text for release in forecast.releases)
     assert f"{forecast.n_samples_needed:,}" in text
     assert f": {forecast.verdict} for texts;" in text
-    assert "about 100 tokens each (document_length= says otherwise)" in text
+    assert "about 100 tokens each (document_length= says otherwise; with groups=" in text
     assert "a concentration of 1." in text
     # Pairs of all words, of which there are few, are those of documents that have triples.
     for length, n_words, cures in ((1, 60, True), (2, 60, True), (3, 60, False), (1, 2000, True),
