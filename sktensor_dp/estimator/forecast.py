@@ -148,6 +148,7 @@ class Forecast(InvertibleForecast):
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     unit: ClassVar[str] = "sample"
+    component: ClassVar[str] = "component"  # what one of `n_components` is called
     _verdict_is_for: ClassVar[str] = ""
     # Verdicts, each with its least ratio of available to needed samples; a smaller ratio is "too
     # few". On drawn mixtures and directions nine of ten fits agree with the verdict.
@@ -225,7 +226,7 @@ class Forecast(InvertibleForecast):
         """Noise and signal of each release, with the verdict and what it assumes."""
         least = "no number would be enough"
         if math.isfinite(self.n_samples_needed):
-            components = counted(self.n_components, "component")
+            components = counted(self.n_components, self.component)
             least = f"the least for {components} is about {self.n_samples_needed:,}"
         title = f"{self._sizes}: {self.verdict}{self._verdict_is_for}; {least}."
         rows = [

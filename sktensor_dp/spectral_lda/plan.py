@@ -238,7 +238,7 @@ class TopicForecast(Forecast):
     concentration: float
     document_length: float
 
-    unit = "document"
+    unit, component = "document", "topic"
     # The eigenvalue of the topic of rank r is about in proportion to 1 / r: with a third of
     # `n_samples_needed` the first third of the topics stand out. Fits confirm all topics from 2.5
     # times as many documents on, and surely lose half below a ninth: `benchmarks forecasts`.
