@@ -359,7 +359,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return np.asarray(np.linalg.pinv(self.confusion_) @ half)
 
     def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
-        """Largest mean squares of what a text adds to a topic's sum: of that topic, and others."""
+        """Largest mean squares of what a text adds to a topic's sum: one of it (k,), or another."""
         # As if inference had each text in one topic: the excess makes up for errors of the model.
         squares = self.confusion_ @ self._inverse**2
         own = squares.diagonal()
@@ -373,11 +373,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         added = self.rest_sums_.sum(axis=1, keepdims=True)
         of_few = n - np.maximum(added, 0.0)
         shares = np.clip(self.sums_ @ self._inverse / of_few, 0.0, 1.0)
-        spread = variance_of_shares(self._inverse, shares)
-        variance = spread * (self.sigma_ / of_few) ** 2
+        factor = variance_of_shares(self._inverse, shares)
+        variance = factor * (self.sigma_ / of_few) ** 2
         # Texts beyond the smaller bound move shares as far as they are of other topics.
         moves = (self.rest_sums_ @ self._inverse - added * shares) / n
-        noise = spread * (self.rest_sigma_ / n) ** 2 + (1 - of_few / n) ** 2 * variance
+        noise = factor * (self.rest_sigma_ / n) ** 2 + (1 - of_few / n) ** 2 * variance
         moved, left = shares.copy(), variance.copy()
         moved[seen], left[seen] = _shrunk(moves[seen], noise[seen])
         return shares + moved, variance + left
