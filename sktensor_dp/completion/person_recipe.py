@@ -169,11 +169,11 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     ]  # fmt: skip
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
-            of_mode.release(biases, n_left, uses)  # about all so far
+            of_mode.release(biases, n_left, uses)
             for one in biases:
                 one.fit(biases)
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
-    # Units have entries in rows of other biases than the mean: levels are of values less biases.
+    # Units have entries in rows of different biases: release levels of values less biases.
     level = release_level(ask, biases, plan.n_level_uses - 1)
     search = FoundComponents(n_sweeps=1)
     if plan.n_sweeps:
@@ -189,9 +189,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         level = release_level(ask, biases, 1, SharedFactorSums)
     residual = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation_and_share)
-    # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
     level_variance = level.level_variance(residual, values.measured_part)
-    # Variance of units' means; where their squares are not released, taken for that of values.
+    # Variance of units' means. Sums of order 1 have no squares of these: take that of values.
     of_means = values.deviation**2
     if order_of(ask) == 2:
         of_means = level_variance + residual * (1 - values.measured_part)
@@ -199,8 +198,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         level=level.mean + ask.public("middle"), unit_mode=plan.unit_mode,
         noise_variance=residual if search.components is None else search.noise_variance,
         effects=[one.effects for one in biases], components=search.components,
+        # A unit's level has a prior about the released mean, which errs.
         level_variance=level_variance + level.variance_of_mean,
-        # By noise, and as units are a sample.
+        # By noise, and by sampling of units.
         level_error=math.sqrt(level.variance_of_mean + of_means / n_with_values),
     )  # fmt: skip
     state = {
@@ -248,11 +248,12 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
 
 
 class FoundComponents(NamedTuple):
-    """Outcome of a search: None where all are noise and chance, or its trial ended it."""
+    """Outcome of a search for components."""
 
-    n_sweeps: int
+    n_sweeps: int  # that were released
+    # None if all could be noise or chance, or the trial ended the search.
     components: SharedComponents | None = None
-    noise_variance: float = math.nan  # of values, that components leave
+    noise_variance: float = math.nan  # of values about the model with components
 
 
 def release_components(

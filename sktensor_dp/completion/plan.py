@@ -167,16 +167,16 @@ def tucker_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class EntryPlan:
-    """Releases of a completion of entries, decided from public numbers alone."""
+    """Releases of a fit where one value is the unit, decided from public numbers alone."""
 
-    perturbation: str
-    n_steps: int  # of descent, each a release; otherwise 0
+    perturbation: str  # never "auto"
+    n_steps: int  # of descent, each a release; 0 for other perturbations
     releases: ReleasePlan
-    with_pairs: bool = False  # whether products of pairs are released, for `fold_in`
+    with_pairs: bool = False  # True if products of pairs are released, for `fold_in`
 
     @property
     def seeks_components(self) -> bool:
-        """True if the plan releases more than is needed for mean and biases."""
+        """True if the plan has releases that show components."""
         return self.perturbation != "sufficient_statistics" or self.with_pairs
 
 
