@@ -22,7 +22,6 @@ from sktensor_dp.queries.samples import LiftedBall
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
-    pytest.mark.filterwarnings("ignore:Unless all cells have values:UserWarning"),
     pytest.mark.filterwarnings(
         "ignore:The averages of:UserWarning", "ignore:A group has:UserWarning"
     ),
