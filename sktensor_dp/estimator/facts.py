@@ -26,11 +26,12 @@ class PublicFacts:
     capped_by_columns: bool = False  # whether it fits at most as many components as columns
     # Whether some noise is of a pure epsilon, whatever delta a fit has: a search then takes 0.
     has_pure_noise: bool = False
-    delta_set_aside: float = 0.0  # fraction of delta for failures of its own
+    delta_set_aside: float = 0.0  # fraction of delta that noise does not spend, as for a threshold
     releases_nothing: bool = False  # whether it learns nothing from the data and needs no budget
     score: str | None = None  # default of a search, unless the estimator is a regressor
     target_range: Sequence[float] | None = None  # (low, high) of targets and predictions
-    # Parameters that decide what is scored, such as the words that are counted, and no model.
+    # Parameters that decide what is scored, such as which words count; searches over them are refused
+    # where scores could not be compared.
     scored_by: frozenset[str] = frozenset()
     # Makes a function from texts to the number of words of each, if units are texts.
     word_counter: Callable[[], Callable[[Any], Any]] | None = None

@@ -504,8 +504,8 @@ class PrivateSpectralLDA(
             Counts in memory, of the fit or others.
         by : array-like of shape (n_samples,)
             Group of each document: integers or strings, none missing. It stays private which group
-            a document is in. Where `by` and `X`, or `by` and `groups`, are of pandas, their indexes
-            must agree; the order of arrays cannot be checked.
+            a document is in. An index of pandas that has the rows of `X` or `groups` in another
+            order is refused; the order of arrays cannot be checked.
         values : array-like of shape (n_values,)
             Public list of the groups. Documents of other groups do not count, and neither do those
             without any word of the model. Which groups occur is private: a list of groups of which
@@ -602,10 +602,10 @@ class PrivateSpectralLDA(
         Returns
         -------
         TopicForecast
-            Noise of each release against the signal of the weakest of ``n_components`` topics as
-            strong as those of ordinary texts, the least number of documents that show it above the
-            noise, and ``n_likely``, least and largest number of topics that a fit is likely to see.
-            Costs nothing.
+            Noise of each release, against the signal of the weakest of ``n_components`` topics that
+            are as strong as those of ordinary texts. ``n_samples_needed`` documents show it above
+            the noise; ``n_likely`` are the least and largest number of topics that a fit is likely
+            to see. Costs nothing.
 
         Examples
         --------

@@ -58,9 +58,9 @@ class TopicStream:
     fitted: FittedTopics  # the model so far
     mean: Floats  # (k, n_features): running mean of released expected counts of a document
     variance: float  # variance of the noise in it
-    n_first: int  # documents or persons of the first batch, public or as released
-    budget: tuple[float, float]  # epsilon and delta that every batch may cost
-    ticket: str | None  # that the next batch shows to the ledger that was charged
+    n_first: int  # number of documents or persons of the first batch, public or as released
+    budget: tuple[float, float]  # epsilon and delta of each batch
+    ticket: str | None  # proof of payment, for the ledger that was charged, by the next batch
     # Sum of the batches' precisions, and sum of their squares; 0 before the second batch.
     precisions: tuple[float, float] = (0.0, 0.0)
 
@@ -128,7 +128,8 @@ def warnings_of_noise(
     fitted = f"{len(found.topics)} were fitted"
     if len(found.topics) == 1:
         fitted = "one topic was fitted, the word frequencies"
-    at = " at this epsilon" if math.isfinite(plan.releases.epsilon) else ""
+    is_noisy = math.isfinite(plan.releases.epsilon)
+    at = " at this epsilon" if is_noisy else ""
     said = [
         f"Of {counted(plan.n_components, 'topic')} asked for, the data shows {n_seen}{at}; "
         f"{fitted}. There may be no more."
@@ -139,7 +140,7 @@ def warnings_of_noise(
             f"Noise hides {which} of {len(hidden)}, by falling share (hidden()): no word is "
             "known to be more likely there than overall, so none is listed."
         )
-    see = "" if math.isinf(plan.releases.epsilon) else ": see forecast()"
+    see = ": see forecast()" if is_noisy else ""
     ways = ["more documents"]
     if plan.releases.epsilon < LARGEST_ADVISED:
         ways.append("a larger epsilon")

@@ -51,9 +51,9 @@ class ReadableTopics:
             Names of the columns; by default ``feature_names_in_``, or their numbers.
         relevance : float, default=1.0
             From 0 to 1. At 1 words are ranked by their probability. Below, words that set the
-            topic apart, by ``relevance * log p + (1 - relevance) * log(p / unigram)`` (Sievert &
-            Shirley, 2014), where ``p`` is a probability less two deviations of its noise: only
-            words with ``p > unigram`` are listed. 0.6 is a good choice for reading.
+            topic apart come first, by ``relevance * log p + (1 - relevance) * log(p / unigram)``
+            (Sievert & Shirley, 2014). There ``p`` is a probability less two deviations of its
+            noise, and only words with ``p > unigram`` are listed. 0.6 is good for reading.
 
         Returns
         -------
