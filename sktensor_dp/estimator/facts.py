@@ -30,8 +30,8 @@ class PublicFacts:
     releases_nothing: bool = False  # whether it learns nothing from the data and needs no budget
     score: str | None = None  # default of a search, unless the estimator is a regressor
     target_range: Sequence[float] | None = None  # (low, high) of targets and predictions
-    # Parameters that decide what is scored, such as which words count; searches over them are refused
-    # where scores could not be compared.
+    # Parameters that decide what is scored, such as which words count; searches over them are
+    # refused where scores could not be compared.
     scored_by: frozenset[str] = frozenset()
     # Makes a function from texts to the number of words of each, if units are texts.
     word_counter: Callable[[], Callable[[Any], Any]] | None = None
