@@ -33,6 +33,7 @@ SETS = (
     (Law("few samples, stretched, d 8, k 3", 3, 8, 10.0), 3000),
     (Law("few samples, round, d 2, k 3", 3, 2), 2000),
     (Law("heavy tails (t 5), d 4, k 3, 6 apart", 3, 4, 10.0, 6.0, degrees=5.0), 20_000),
+    (Law("alike in 3 wide columns, d 5, k 3, 6 apart", 3, 5, apart=6.0, n_wide=3), 10_000),
     (Law("overlapping (2.5 apart), d 5, k 4, asked for 6", 4, 5, 10.0, 2.5, asked=6), 20_000),
 )
 EQUAL = dict.fromkeys(defaults.FRACTIONS, 1 / len(defaults.FRACTIONS))

@@ -49,6 +49,7 @@ class Law:
     on_a_line: bool = False
     equally_near: bool = False  # all means as far from each other
     unequal: bool = False  # weights in proportion to 1, 2, ...
+    n_wide: int = 0  # last columns, in which groups are alike and vary three times as much
     n: int = 20_000  # samples
 
     def draw(self, rng: np.random.Generator) -> Gaussians:
@@ -65,6 +66,11 @@ class Law:
             means = orthonormal_rows(k, d, rng)
         if k > 1:
             means *= self.apart / least_distance(means, covariances)
+        if self.n_wide:
+            wide = np.arange(d) >= d - self.n_wide
+            means, spreads = means * ~wide, 1 + 2.0 * wide
+            means *= self.apart / least_distance(means, covariances)
+            covariances = covariances * np.outer(spreads, spreads)
         weights = np.arange(1.0, k + 1) if self.unequal else np.ones(k)
         return Gaussians(weights / weights.sum(), means - means.mean(axis=0), covariances)
 

@@ -82,9 +82,8 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses)
-    # Spare groups take a quarter of the steps: not of few. Without noise a few rows of a tail would
-    # pass for a group.
-    has_spare = k > 1 and n_steps // 2 >= FEWEST_STEPS and math.isfinite(estimator.epsilon)
+    # Spare groups take a quarter of the steps: not of few.
+    has_spare = k > 1 and n_steps // 2 >= FEWEST_STEPS
     n_spare = defaults.SPARE if has_spare else 0
     # As if a group had a k-th of the rows, and averaging over steps divided the noise by a root.
     noise = k * step_sigma(estimator, releases, n_samples, n_features) / math.sqrt(n_steps)

@@ -31,6 +31,7 @@ from sktensor_dp.mixtures.gaussians import (
     log_density,
     merged_levels,
     responsibilities,
+    without_spare,
 )
 from sktensor_dp.mixtures.m_step import (
     LEAST_VARIANCE,
@@ -108,8 +109,8 @@ def release_mixture(
 ) -> FittedMixture:
     """Release a start, half of the EM steps, gains that choose the number of groups, and the rest.
 
-    After a quarter of the steps spare groups are merged. For one group the second half of the steps
-    are means that clip no complete row. `second` are released moments.
+    After a quarter of the steps spare groups are merged or left out. For one group the second half
+    of the steps are means that clip no complete row. `second` are released moments.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
@@ -184,12 +185,12 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     return of_type(merged, plan, radius)
 
 
-def without_spare(
+def after_spare(
     plan: MixturePlan, model: Gaussians, average: StepMoments, statistics: WhitenedStatistics,
     radius: float,
 ) -> tuple[Gaussians, StepMoments]:  # fmt: skip
-    """Merge the spare groups of a start, and the average of their moments."""
-    merged = merged_levels(model, plan.n_components)[-1]
+    """Merge spare groups of a start or leave them out, and so in the average of their moments."""
+    merged = without_spare(model, plan.n_components)
     found, into = of_type(merged, plan, radius), merged.members.argmax(axis=0)
     frames = Gaussians(model.weights, found.means[into], found.covariances[into])
     variances = carried_variances(average, frames, statistics)
@@ -214,7 +215,7 @@ def release_steps(
             model, moments, statistics, ball.radius, ask.n_units, shrinks=not fills
         )
     if len(model.weights) > plan.n_components:  # groups to spare, of a start
-        model, moments = without_spare(plan, model, moments, statistics, ball.radius)
+        model, moments = after_spare(plan, model, moments, statistics, ball.radius)
         model = gaussians_after_step(model, moments, statistics, ball.radius, ask.n_units)
     return model, moments, moments.noise_of(statistics)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from sktensor_dp.tensor.arrays import Floats, Integers, product_by_rows, spans
+from sktensor_dp.tensor.arrays import Floats, Integers, as_generator, product_by_rows, spans
 
 # Least weight, so that its logarithm is finite.
 LEAST_WEIGHT = 1e-12
@@ -18,6 +18,9 @@ LEAST_WEIGHT = 1e-12
 # parameters, about 1 / POINTS for each parameter; half as many change that of a fit by at most a
 # hundredth of its distance from the law.
 POINTS = 4000
+# Largest loss of log-density of a point by leaving a Gaussian out. So a wide one that holds the
+# tails of others is left out before they are.
+MOST_LOSS = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,3 +237,26 @@ def merged_levels(model: Gaussians, most: int) -> list[MergedGaussians]:
         if len(parts) <= most:
             levels.append(mixture())
     return levels[::-1]
+
+
+def without_spare(model: Gaussians, most: int) -> MergedGaussians:
+    """Mixture of `most` Gaussians: others are merged or left out, whichever loses least."""
+    kept = MergedGaussians(
+        model.weights, model.means, model.covariances, np.eye(len(model.weights))
+    )
+    points, weights = model.points(as_generator(0))
+    while (k := len(kept.weights)) > most:
+        merged, joint = merged_levels(kept, k - 1)[-1], kept.log_joint(points)
+        by_merging = merged.weights @ merged.log_volumes - kept.weights @ kept.log_volumes
+        density = log_density(joint)
+        others = [np.delete(np.arange(k), place) for place in range(k)]
+        losses = [
+            weights @ np.minimum(density - log_density(joint[:, i]), MOST_LOSS) for i in others
+        ]
+        fewer: Gaussians = merged
+        members = merged.members @ kept.members
+        if min(losses) < by_merging / 2:
+            left = others[int(np.argmin(losses))]
+            fewer, members = kept.in_order(left), kept.members[left]
+        kept = MergedGaussians(fewer.weights, fewer.means, fewer.covariances, members)
+    return kept

@@ -94,6 +94,10 @@ class StepMoments:
         seconds = self.seconds
         if len(seconds) == len(self.weights):
             seconds = np.tensordot(members, seconds, axes=1)
+        else:  # all share a covariance: take away those of groups that are left out
+            weights = self.weights * (members.sum(axis=0) == 0)
+            within = np.tensordot(weights, self.frames @ self.frames.swapaxes(1, 2), axes=1)
+            seconds = seconds - within - _weighted_squares(weights, self.means).sum(axis=0)
         return StepMoments(
             weights=members @ self.weights, firsts=members @ self.firsts, seconds=seconds,
             means=model.means, frames=model.factors, variances=variances @ members.T,

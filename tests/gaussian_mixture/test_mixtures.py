@@ -22,7 +22,7 @@ from sktensor_dp.data.samples import IncompleteChunk
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends
 from sktensor_dp.gaussian_mixture.recipe import nearest, of_type, release_start
 from sktensor_dp.mixtures.clipping import clipping_at
-from sktensor_dp.mixtures.gaussians import Gaussians, log_density, merged_levels
+from sktensor_dp.mixtures.gaussians import Gaussians, log_density, merged_levels, without_spare
 from sktensor_dp.mixtures.m_step import (
     StepNoise,
     WhitenedStatistics,
@@ -109,6 +109,33 @@ def test_groups_apart_in_short_directions_are_found(seed):
         model = PrivateGaussianMixture(3, data_norm=10.0, **options).fit(X - X.mean(axis=0))
         found.append(adjusted_rand_score(labels, model.predict(X - X.mean(axis=0))) > 0.9)
     assert sum(found) >= 6
+
+
+def test_halves_of_a_group_are_merged_and_a_wide_one_of_tails_is_left_out():
+    """Merged into another group, it would draw the tails of all to that one."""
+    means = 0.5 * np.array([[8, 0, 0, 0], [0, 8, 0, 0], [0, 0, 8, 0], [0, 0, 8, 1], [0, 0, 0, 0]])
+    covariances = np.array([1.0, 1, 1, 1, 25])[:, None, None] * np.eye(4)
+    model = Gaussians(np.array([0.3, 0.3, 0.1, 0.2, 0.1]), means, covariances)
+    assert without_spare(model, 3).members.tolist() == [
+        [1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 1, 0],
+    ]  # fmt: skip
+
+
+def test_moments_of_groups_that_share_a_covariance_are_without_those_of_others():
+    """By weights and means of the group that is left out."""
+    rng = np.random.default_rng(0)
+    model = Gaussians(np.full(3, 1 / 3), rng.standard_normal((3, 2)), np.tile(np.eye(2), (3, 1, 1)))
+    clip, zeros = clipping_at(2, 0.9), np.zeros((1, 2, 2))
+    step = WhitenedStatistics(
+        weights=model.weights, shifts=np.zeros((3, 2)), sizes=np.zeros(1), shapes=zeros, n_shape=2,
+        sigma=0.0, scales=clip.scales(2), clipping=clip,
+    )  # fmt: skip
+    kept, squares = np.array([0, 2]), np.zeros((2, 2))
+    found = moments_of(model, step).merged(np.eye(3)[kept], model.in_order(kept), np.zeros((3, 3)))
+    for place in kept:
+        squares += (np.eye(2) + np.outer(model.means[place], model.means[place])) / 3
+    assert found.seconds[0] == pytest.approx(squares)
+    assert found.firsts == pytest.approx(model.means[kept] / 3)
 
 
 def test_groups_that_drift_within_the_noise_of_a_step_arrive(seed):
