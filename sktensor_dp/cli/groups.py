@@ -16,7 +16,7 @@ from sktensor_dp.cli.tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, move_to_units
-from sktensor_dp.gaussian_mixture.plan import no_intervals_by
+from sktensor_dp.gaussian_mixture.plan import no_intervals_by, strength
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -32,6 +32,15 @@ MAY_BE_MORE = (
     "There may be more groups than were asked for: another run may ask for one or two more, and "
     "joins those that the data does not support."
 )
+ASK_FOR_MORE = (
+    "Ask for one or two groups more than there may be: those that the data does not support are "
+    "joined."
+)
+ASK_FOR_ALL = (
+    "Ask for as many groups as there may be: from so few {unit}s about one fit in five misses one, "
+    "and to ask for one or two more finds no more."
+)
+NORM_SEEN = 200  # rows times mu from which a histogram shows their norm above its noise
 NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
 CATEGORY = (
     "An average of a category is the share of rows that have it{}; rows with a missing cell count "
@@ -141,10 +150,16 @@ class Groups(Run):
         return {**super().settings(), **listed, **rows}
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
-        """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
+        """Make the mixture.
+
+        Rows scaled by their ranges are no longer than the root of the number of columns, which
+        clips no mean of one group. Most are far shorter: a start of more groups needs their norm.
+        """
+        budget, norm = self.split()[0], math.sqrt(len(self._columns))
+        seen = self.n_units * strength(budget["epsilon"], budget["delta"]) >= NORM_SEEN
         model = PrivateGaussianMixture(
-            self.options.groups, data_norm=math.sqrt(len(self._columns)),
-            neighbours=self.neighbours, accountant=accountant, **self.split()[0],
+            self.options.groups, data_norm="auto" if seen and self.options.groups > 1 else norm,
+            neighbours=self.neighbours, accountant=accountant, **budget,
         )  # fmt: skip
         self.models = {"groups": model, **self.used.models}
 
@@ -195,10 +210,7 @@ class Groups(Run):
             "This is for groups of one size, well apart; smaller or closer ones need more.",
         ]
         if self.options.groups > 1:
-            lines.append(
-                "Ask for one or two groups more than there may be: those that the data does not "
-                "support are joined."
-            )
+            lines.append(ASK_FOR_MORE if self.is_enough() else ASK_FOR_ALL.format(unit=self.unit))
         if why_none:
             lines.append(f"There will be no intervals around averages: {why_none}.")
         if self._may_follow():

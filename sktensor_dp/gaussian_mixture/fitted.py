@@ -100,7 +100,7 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
     """Move a fitted mixture of columns scaled to [-1, 1] to their own units, in place.
 
     `ranges` (n_features, 2) are those that columns were scaled by. ``data_norm`` of scaled rows
-    becomes None.
+    becomes None, and ``data_norm_`` goes.
     """
     low, high = ranges.T
     halves = (high - low) / 2
@@ -110,6 +110,7 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
     estimator.covariances_ = in_sklearn_shape(covariances, estimator.covariance_type)
     if (errors := vars(estimator).get("_mean_errors")) is not None:
         estimator._mean_errors = replace(errors, missed=halves * errors.missed)
+    vars(estimator).pop("data_norm_", None)
     estimator.set_params(data_norm=None)
 
 
