@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "few labels": (topics, [ROWS], FEW, "one label for each row"),
     "weights": (topics, [ROWS], {"sample_weight": np.ones(N)}, "takes no sample_weight"),
     "at hand": (topics, [documents()], {"n_samples": N}, "takes no n_samples: rows that are at ha"),
-    "stream": (STREAM, [ROWS], {}, "parts of them that stand for all to partial_fit"),
+    "stream": (STREAM, [ROWS], {}, "batches that stand for all rows to partial_fit"),
     "dates": (
         topics,
         [frame(documents()).astype("datetime64[ns]")],
