@@ -76,6 +76,9 @@ NEAREST_GAIN = 1e-6
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
 
+# Share of missing cells that moves few averages: a warning needs more, as far as noise lets see.
+FEW_MISSING = 0.05
+
 # For fits to persons, unless released numbers show that no cell is missing.
 UNEVEN = (
     "Unless all cells have values, averages and intervals of a column count each person by the "
@@ -95,9 +98,10 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     found = release_mixture(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.mean_square) or warnings_of_noise(found, plan)
     share, error = observed_as_released(ball, second)
-    # Any noise may hide some missing cells.
+    # Any noise may hide some missing cells, but not all noise as many as matter.
     notes = (UNEVEN,) if grouped and (error > 0 or share < 1 - 1e-9) else ()
-    warnings += tuple(map(DoubtfulParameterWarning, notes))
+    if notes and ((found.errors.most_observed < 1).any() or share - 2 * error < 1 - FEW_MISSING):
+        warnings += (DoubtfulParameterWarning(UNEVEN),)
     attributes = attributes_of(found, plan)
     if plan.chooses_norm:
         attributes["data_norm_"] = ball.radius
