@@ -88,6 +88,7 @@ ABLATIONS = (
     constant("spectral_lda.SCALE_POWER", 0.0),
     constant("spectral_lda.STEP_LIMIT", 1.0),
     constant("topics.PAIR_STEPS", 0),
+    constant("topics.START_BLUR", 0.0),
     constant("topics.TOKENS_OF_TOPIC", 0),
     _part("concentration, not 1", "spectral_lda.recipe.concentration_of_pairs", lambda *_: 1.0),
     _part("concentration after steps", "spectral_lda.refinement.concentration_of_topics", _none),

@@ -25,6 +25,7 @@ from sktensor_dp.topics.shrinkage import (
     shrink_sampled,
     smoothed,
 )
+from sktensor_dp.topics.start import blurred
 from sktensor_dp.topics.uncertainty import std_of_frequencies, std_of_refined
 
 # Mean field steps of a document; without noise, more in the last LAST_STEPS EM steps. At seven
@@ -97,6 +98,8 @@ def release_steps(
     is_tested = is_noisy and plan.triples is None
     candidates = Candidates(min(start.n_resolved, len(zeros)) if is_tested else len(zeros))
     fitted, rng = start, np.random.default_rng(0)
+    if is_tested:
+        fitted = replace(start, topics=blurred(start.topics, start.weights))
     for step in range(plan.n_refinements):
         concentration = 0.0 if step < plan.n_single else start.concentration
         query = query_of_step(ask, fitted.topics, fitted.weights, concentration, clip, scales)

@@ -79,7 +79,7 @@ class SavedShares(SavedState):
     texts_per_person_: Annotated[float, Real("+")]
     spread_: Annotated[float, Real("+")]
     most_beyond_: Annotated[float, Real("+")]
-    confusion_: Annotated[Floats, Numbers("kk+")]
+    confusion_: Annotated[Floats, Numbers("kk")]
     without_hidden_: Annotated[Floats, Numbers("kk+")]
     visibility_: Annotated[list[str], Items(Plain(str), "k")]
     private_words_: Annotated[bool, Plain(bool)]
@@ -122,8 +122,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         The same for what units add from the smaller bound up to `texts_per_person_`; 0 without a
         smaller one.
     confusion_ : ndarray of shape (n_topics, n_topics)
-        Shares that inference is expected to find in a text of one topic, a row for each, by the
-        model. `sums_` are of inferred shares; `shares_` are the true ones that explain them.
+        Matrix that takes shares in texts to those inferred, by least squares over texts of the
+        model: sums are of such, and `shares_` are what explains them.
     without_hidden_ : ndarray of shape (n_topics, n_topics)
         Mixture of the other topics that has the words of a hidden one, a row for each topic;
         others are themselves. A hidden topic may be no more than that: `shares_` count half of
@@ -361,7 +361,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
         """Largest mean squares of what a text adds to a topic's sum: one of it (k,), or another."""
         # As if inference had each text in one topic: the excess makes up for errors of the model.
-        squares = self.confusion_ @ self._inverse**2
+        squares = np.maximum(self.confusion_, 0.0) @ self._inverse**2
         own = squares.diagonal()
         others = shares.sum(axis=1, keepdims=True) - shares
         return own, (shares @ squares - shares * own) / np.maximum(others, TINY)
@@ -535,7 +535,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             of its interval, ``texts_low`` and ``texts_high``, ``hidden``, ``topic`` (numbered from
             1 as in ``topic_table``), its ``visibility``, ``share``, ``noise_std``,
             ``sampling_std``, the ends of the interval, ``low`` and ``high``, and what it leaves
-            out: ``texts_per_person`` and ``scaled_down_at_most``, alike in all rows.
+            out, alike in all rows: ``texts_per_person``, ``scaled_down_at_most``, ``left_out``.
         """
         return new_frame(self.columns(level), backend)
 
@@ -559,6 +559,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             **{name: cells.ravel().tolist() for name, cells in of_cells.items()},
             "texts_per_person": [self.texts_per_person_] * n_groups * k,
             "scaled_down_at_most": [math.ceil(self.most_beyond_)] * n_groups * k,
+            "left_out": ["errors of topics"] * n_groups * k,
         }
 
 

@@ -1,7 +1,7 @@
 """Confusion of topics by inference, and shares in documents as if all were of the same length.
 
-Posterior shares lie towards the prior, those of short documents most. Their expectation in
-documents of one topic is a row of the confusion, which follows from topics and prior alone.
+Posterior shares lie towards the prior, those of short documents most: topics and prior alone tell
+how far.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from sktensor_dp.topics.moments import project_rows
 # Lengths of documents that are told apart: half octaves. A few tokens more hardly move others.
 LENGTHS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 # Tokens that are drawn for a length: a share is off by about a hundredth of itself.
-DRAWN = 2**15
+DRAWN = 2**17
 # Tokens of a document with the words of a hidden topic: so many that the prior hardly counts.
 TOKENS = 1e4
 
@@ -40,11 +40,20 @@ def comparable_shares(
 
 
 def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Floats:
-    """Mean inferred shares (k, k) in documents of one topic, a row each and `length` tokens."""
+    """Matrix (k, k) that takes shares in documents of about `length` tokens to those inferred.
+
+    It is the least-squares one over documents of the model: its rows are mean shares in documents
+    of one topic, where each document has one, or if inference were linear in shares.
+    """
     (k, _), tokens = topics.shape, int(_nearest([length])[0])
-    n = max(DRAWN // (tokens * k), 1)
-    drawn = drawn_documents(topics, np.repeat(np.eye(k), n, axis=0), tokens, as_generator(0))
-    return proportions(drawn, topics, prior, single).reshape(k, n, k).mean(axis=1)
+    n, rng, each = max(DRAWN // (tokens * k), 1), as_generator(0), np.eye(k)
+    # Documents weighted by their shares of a topic are of a prior with one more of it.
+    of_one = [
+        one[None].repeat(n, axis=0) if single else rng.dirichlet(prior + one, n) for one in each
+    ]
+    shares = np.vstack(of_one)
+    inferred = proportions(drawn_documents(topics, shares, tokens, rng), topics, prior, single)
+    return np.asarray(np.linalg.lstsq(shares, inferred, rcond=None)[0])
 
 
 def without(topics: Floats, hidden: NDArray[np.bool_]) -> Floats:

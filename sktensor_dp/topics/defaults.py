@@ -2,6 +2,9 @@
 
 # Number of least-squares steps that fit topics to all pairs.
 PAIR_STEPS = 3
+# With noise, EM steps start from topics of pairs moved towards their mean by this fraction: steps
+# hardly give words back to topics that have nearly none of them.
+START_BLUR = 0.4
 # Documents with fewer tokens for each of their topics count as having one topic.
 TOKENS_OF_TOPIC = 3
 # Strength of topics that forecasts assume: the eigenvalue of pairs of the topic of rank r, times

@@ -91,3 +91,9 @@ def pair_step(
     joint *= mean / np.maximum(joint.sum(axis=0), 1e-300)
     sums = (joint * scales).sum(axis=1, keepdims=True)
     return np.asarray(joint / np.maximum(sums, 1e-300))
+
+
+def blurred(topics: Floats, weights: Floats) -> Floats:
+    """Topics moved towards their mean, so that none has nearly nothing of a word."""
+    blur = defaults.START_BLUR
+    return np.asarray((1 - blur) * topics + blur * (weights @ topics))

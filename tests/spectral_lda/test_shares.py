@@ -23,6 +23,7 @@ from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic
 from sktensor_dp.spectral_lda.shares import BLURRED, OF_KEPT_WORDS, TopicShares
 from sktensor_dp.topic_page import write_topic_page
+from sktensor_dp.topics.documents import drawn_documents
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 VALUES, K = ["jan", "feb", "mar", "apr"], 3
@@ -311,7 +312,7 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatc
     low, high = found.interval(1 - 1e-15)
     assert np.all((low[:4] <= found.shares_[:4]) & (found.shares_[:4] <= high[:4]))
     table = found.table()
-    assert table.shape == (6 * K, 14)
+    assert table.shape == (6 * K, 15)
     assert {*table.visibility} == {"seen"}
     assert table.query("hidden")["share"].isna().all()
     found.save(tmp_path / "shares.model")
@@ -484,3 +485,28 @@ def test_topics_of_persons_are_asked_of_persons(tmp_path):
     single = PrivateSpectralLDA(1, epsilon=8.0).fit(X, groups=PERSONS)
     with pytest.raises(NotEnoughDataError, match="a single topic every share is 100 %"):
         single.shares_by(X, BY, ["a", "b"], groups=PERSONS)
+
+
+def test_intervals_hold_shares_of_topics_that_share_a_background(seed):
+    """Of two groups of texts, one with more of the largest topic, by drawn persons.
+
+    Over seeds 12 % miss, with a deviation of 10 %; where steps start from topics without common
+    words, and confusion is by documents of one topic, 75 % and more.
+    """
+    rng, n = np.random.default_rng(seed), 12_000
+    own, words = np.kron(np.eye(4, 5), 1 / np.arange(5, 65)), 1 / np.arange(10, 310)
+    topics = 0.7 * own / own.sum(axis=1, keepdims=True) + 0.3 * words / words.sum()
+    shares = rng.dirichlet([0.6, 0.5, 0.4, 0.3], size=2 * n)
+    X = drawn_documents(topics, shares, rng.poisson(25, 2 * n), rng)
+    persons = rng.integers(n, size=2 * n)
+    by = (rng.random(2 * n) < 0.2 + 0.6 * shares[:, 0]).astype(int)
+    budget = BudgetAccountant(epsilon=4.0, delta=1e-6)
+    of_topics, of_shares = budget.split([0.8, 0.2])
+    lda = PrivateSpectralLDA(4, accountant=budget, **of_topics).fit(X, groups=persons)
+    found = lda.shares_by(X, by, [0, 1], groups=persons, accountant=budget, **of_shares)
+    order = np.abs(topics[:, None] - lda.components_).sum(axis=2).argmin(axis=1)
+    truth = np.array([shares[by == group].mean(axis=0) for group in (0, 1)])
+    low, high = (end[:, order] for end in found.interval())
+    assert ((truth < low) | (high < truth)).mean() <= 0.5
+    changes = np.diff(found.shares_[:, order], axis=0) / np.diff(truth, axis=0)
+    assert changes[0, 0] == pytest.approx(1, abs=0.12)
