@@ -231,7 +231,8 @@ class Ratings(Run):
         expected = math.hypot(forecast.mean_error, forecast.bias_errors[1])
         notes = [
             f"if ratings are typically {forecast.of_mean:.3g} away from their average, and items "
-            f"differ by {forecast.bias_deviation:.3g} (--deviation): else errors are others",
+            f"differ by {forecast.bias_deviation:.3g} (--deviation): else errors are others. Two "
+            "answers, as -1 and 1, are about half the width of bounds from their average",
             f"Expected standard error of the average of an item that is rated as often as others: "
             f"{expected:.2g}, of which {forecast.mean_error:.2g} is the "
             f"same for all.",

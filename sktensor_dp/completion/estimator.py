@@ -432,8 +432,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             the width of the bounds by default. Of two values, such as yes and no, it is half of
             the width at most: take that.
         bias_deviation : float, optional
-            Standard deviation of the biases of each mode. By default .4 of `deviation`, or less
-            where components leave less, and biases of two modes alone explain variance of values.
+            Standard deviation of biases, one number for all modes. By default .4 of `deviation`, or
+            less where components leave less, and biases of two modes alone explain variance of
+            values.
         component_share : float, optional
             Share of components in the variance of values; .08 by default, .04 at rank 1. Whether
             a fit seeks any follows from other public numbers.

@@ -105,7 +105,7 @@ class CompletionForecast(InvertibleForecast):
     >>> model = PrivateCPCompletion(2, epsilon=1.0, bounds=(1, 5), unit_mode=0)
     >>> forecast = model.forecast(60_000, (1000, 500))
     >>> forecast.epsilon_for(error=0.9), forecast.n_for(error=0.9)
-    (0.948, 952)
+    (0.899, 907)
     """
 
     perturbation: str
@@ -349,7 +349,8 @@ class CompletionForecast(InvertibleForecast):
             f"Values are assumed to have a deviation of {self.of_mean:.3g}, the biases of each "
             f"mode one of {self.bias_deviation:.3g}, and "
             f"{'the one component of rank 1' if is_one else 'components'} "
-            f"{self.component_share:.0%} of the variance."
+            f"{self.component_share:.0%} of the variance. Values of two kinds deviate by about "
+            "half the width of bounds."
         )
 
     def _conclusion(self) -> str:
