@@ -43,6 +43,7 @@ from sktensor_dp.spectral_lda.pairs import (
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
 from sktensor_dp.spectral_lda.refinement import release_steps
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.eigenpairs import top_eigenpairs
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
 from sktensor_dp.tensor.whitening import (
@@ -50,7 +51,6 @@ from sktensor_dp.tensor.whitening import (
     NoisyWhitener,
     n_eigenvalues_above,
     noisy_whitener,
-    top_eigenpairs,
 )
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,

@@ -13,9 +13,9 @@ import scipy.fft
 import scipy.sparse
 
 from sktensor_dp.tensor.arrays import Floats, spans
+from sktensor_dp.tensor.eigenpairs import top_eigenpairs
 from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.sorted_entries import SortedEntries, kronecker_rows
-from sktensor_dp.tensor.whitening import top_eigenpairs
 
 
 def mode_subspaces(

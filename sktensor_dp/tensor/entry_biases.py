@@ -13,8 +13,8 @@ from scipy.special import erfcx
 from sktensor_dp.tensor import defaults
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
+from sktensor_dp.tensor.eigenpairs import top_eigenpairs
 from sktensor_dp.tensor.sorted_entries import SortedEntries
-from sktensor_dp.tensor.whitening import top_eigenpairs
 
 # Tolerance and steps for singular vectors: more accuracy has no effect, as vectors of noise are
 # arbitrary.

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.whitening import signs_of_largest
+from sktensor_dp.tensor.eigenpairs import signs_of_largest
 
 
 def umass(leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: float) -> Floats:
