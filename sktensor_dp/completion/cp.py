@@ -98,7 +98,9 @@ class PrivateCPCompletion(
         Standard errors of ``biases_``, from noise and sampling, and with a ``unit_mode`` from the
         shrinkage of rows with few entries; NaN for ``unit_mode``, or for the first mode where that
         is None. These and ``mean_error_`` are valid if units do not leave, and if which entries
-        exist depends on values through the level of a unit alone.
+        exist depends on values through the level of a unit alone. In three or more modes values
+        count as independent: where units differ in a row for good, as patients in one item over
+        months, errors are those for these patients alone.
     bounds_ : tuple of (low, high)
         Range that values were clamped to.
     shape_ : tuple of int

@@ -300,7 +300,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         They are valid if which entries exist depends on values through the level of a unit alone.
         Where few units have entries in both of two rows, as of months after most have left,
         differences of the two are too small by more than errors say, and far more with ``delta=0``,
-        where biases come from one release.
+        where biases come from one release. In three or more modes values count as independent:
+        where units differ in a row for good, errors are those for these units alone.
         """
         check_is_fitted(self)
         mode = self._shared.unit_mode
