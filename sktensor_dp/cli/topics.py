@@ -455,7 +455,11 @@ class Topics(Run):
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
         head = ("topic", "share", "words that set it apart")
-        notes = [meaning_of_share(self.unit)]
+        notes = [
+            meaning_of_share(self.unit),
+            "Noise is counted in what sets words apart; that short texts tell less of topics is "
+            "not: of words that all topics share some may be listed.",
+        ]
         rows = [
             (
                 f"{topic.number}{'*' if topic.hidden else ''}", f"{topic.weight:.1%}",
@@ -516,7 +520,7 @@ class Topics(Run):
             self.write_document_shares(folder)
         footer = (
             "%: share of the words, no result to report; bar: share of a word in its topic; line: "
-            "where noise may have moved it from (90%)"
+            "where noise alone may have moved it from (90%)"
         )
         footer = "\n".join([footer, *self.on_hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_

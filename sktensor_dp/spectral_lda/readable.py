@@ -53,7 +53,9 @@ class ReadableTopics:
             From 0 to 1. At 1 words are ranked by their probability. Below, words that set the
             topic apart come first, by ``relevance * log p + (1 - relevance) * log(p / unigram)``
             (Sievert & Shirley, 2014). There ``p`` is a probability less two deviations of its
-            noise, and only words with ``p > unigram`` are listed. 0.6 is good for reading.
+            noise, and only words with ``p > unigram`` are listed. 0.6 is good for reading. Errors
+            of topics beyond noise do not count: of short texts that share most of their words some
+            words listed may be as likely in all topics.
 
         Returns
         -------

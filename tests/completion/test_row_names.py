@@ -188,7 +188,7 @@ def test_partitions_have_names_and_ids_too(options):
     values = dd.from_pandas(pd.Series(y), npartitions=4, sort=False)
     found = build(**options, epsilon=INF).fit(table, values)
     known = build(**options, epsilon=INF).fit(frame, y)
-    np.testing.assert_allclose(found.predict(frame), known.predict(frame), rtol=1e-9)
+    np.testing.assert_allclose(found.predict(frame), known.predict(frame), rtol=1e-8)
     if "unit_mode" in options:
         budget = BudgetAccountant(1.0)
         with pytest.raises(ValueError, match="more ids in column 0"):
