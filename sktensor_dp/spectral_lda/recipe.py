@@ -81,10 +81,10 @@ EIGEN_TOL = 1e-5
 # Rows of a whitener shorter than this fraction of the longest are rounding errors.
 LEAST_ROW = 1e-12
 
-
+# With the concentration that was taken.
 ASSUMED = (
-    f"The concentration of topics in documents was assumed to be {USUAL:g}: what was released does "
-    "not tell."
+    "The concentration of topics in documents was assumed to be {:g}: what was released does not "
+    "tell."
 )
 
 
@@ -106,7 +106,8 @@ def fit_topics(
         attributes["_stream"] = stream
     warned = warnings_of_noise(topics, hidden, plan, begins_stream=begins_stream)
     more = warnings_of_more(topics.n_resolved, plan.n_components)
-    notes = (*((ASSUMED,) if recipe.assumes_concentration else ()), *map(str, more))
+    assumed = (ASSUMED.format(topics.concentration),) * recipe.assumes_concentration
+    notes = (*assumed, *map(str, more))
     return FitResult(attributes, (*warned, *more), notes)
 
 
@@ -122,7 +123,7 @@ class _Decomposition(NamedTuple):
 class _SpectralFit:
     """One fit of topics: releases by the session, each followed by post-processing."""
 
-    assumes_concentration = False  # True where USUAL is taken, as no release tells it
+    assumes_concentration = False  # True where no release tells it
 
     def __init__(self, ask: Session, clips: Clips, plan: TopicPlan, options: TopicOptions) -> None:
         self._ask, self._clips = ask, clips

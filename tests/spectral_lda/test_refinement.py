@@ -58,11 +58,14 @@ def test_the_prior_is_estimated(seed, concentration, low, high, epsilon):
 
 
 @may_warn
-@pytest.mark.parametrize("n_features", [20, 300])
-def test_the_report_says_that_a_prior_was_assumed(n_features):
-    X = np.random.default_rng(0).multinomial(3, np.full(n_features, 1 / n_features), size=2000)
-    lda = PrivateSpectralLDA(2, epsilon=1.0, random_state=0).fit(X)
-    assert any("assumed to be 1" in note for note in lda.privacy_report_.notes)
+@pytest.mark.parametrize(
+    ("n_components", "n_features", "assumed"), [(2, 20, 1), (2, 300, 1), (10, 300, 0)]
+)
+def test_the_report_says_which_prior_was_assumed(n_components, n_features, assumed):
+    X = np.random.default_rng(0).multinomial(4, np.full(n_features, 1 / n_features), size=2000)
+    lda = PrivateSpectralLDA(n_components, epsilon=1.0, random_state=0).fit(X)
+    assert any(f"assumed to be {assumed}:" in note for note in lda.privacy_report_.notes)
+    assert (lda.doc_topic_prior_ == 0) == (assumed == 0)
 
 
 @pytest.mark.parametrize(("given", "used"), [(None, 0.25), (0.7, 0.7), (0, 0)])
