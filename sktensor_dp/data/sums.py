@@ -14,8 +14,8 @@ from threadpoolctl import ThreadpoolController
 from sktensor_dp.checks.errors import error_or
 from sktensor_dp.tensor.arrays import Floats, blocks
 
-# Number of units that are added plainly before their sum is added accurately.
-UNITS_AT_ONCE = 2**14
+# Number of rows that are added plainly before their sum is added accurately.
+ROWS_AT_ONCE = 2**14
 # Number of units whose rounding the slack of every sensitivity covers; `excess` covers more units.
 COVERED_UNITS = 2**22
 # Relative increase of the sensitivity for every further `COVERED_UNITS` units.

@@ -14,7 +14,7 @@ from sktensor_dp.checks.errors import call_unquoted, call_untrusted, read_each
 from sktensor_dp.checks.frames import refuse_other_row_order
 from sktensor_dp.data.labels import ONE_GROUP, Labels, as_labels, distinct, joined
 from sktensor_dp.data.sources import PartitionedSource, summed
-from sktensor_dp.data.sums import UNITS_AT_ONCE, AccurateSum, Chunk, PartialQuery, Reader, Summable
+from sktensor_dp.data.sums import ROWS_AT_ONCE, AccurateSum, Chunk, PartialQuery, Reader, Summable
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
 
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
@@ -105,7 +105,7 @@ class Units:
         return np.bincount(self.of_rows[flags], minlength=self.n) > 0
 
     def row_weights(self, factors: Floats) -> Floats:
-        """Weight of each row in the sum over units of a unit's mean times its factor."""
+        """Weights of rows whose sum is that of units' means times `factors` (n_units,)."""
         return np.repeat(factors / self.sizes, self.sizes)
 
 
@@ -147,10 +147,10 @@ def rows_of(X: Rows, rows: slice) -> Rows:
 
 def sum_over_rows(n_rows: int, add: Callable[[slice], object]) -> Floats:
     """Sum of `add(slice)` over slices of at most 2**14 of `n_rows` rows, added accurately."""
-    if n_rows <= UNITS_AT_ONCE:
+    if n_rows <= ROWS_AT_ONCE:
         return np.asarray(add(slice(0, n_rows)))
     result = AccurateSum()
-    for rows in blocks(n_rows, UNITS_AT_ONCE):
+    for rows in blocks(n_rows, ROWS_AT_ONCE):
         result.add(np.asarray(add(rows)))
     return result.value()
 
@@ -159,7 +159,7 @@ def _parts(X: object, units: Units) -> Iterator[tuple[object, Units]]:
     """Split a matrix between units into parts of at most 2**14 rows, or of one unit."""
     start, n = 0, units.n  # in units
     while True:
-        limit = units.starts[start] + UNITS_AT_ONCE
+        limit = units.starts[start] + ROWS_AT_ONCE
         within = int(np.searchsorted(units.starts, limit, side="right")) - 1
         stop = min(max(within, start + 1), n)
         first, last = int(units.starts[start]), int(units.starts[stop])
@@ -173,7 +173,7 @@ def _blocks_of(X: object) -> Iterable[object]:
     """Blocks of rows of a chunk, to be checked one by one: less memory for a large partition."""
     # Sums are cut at the same rows, so their digits stay the same.
     if isinstance(X, BY_ROWS) and X.ndim == 2:
-        return (rows_of(X, rows) for rows in blocks(X.shape[0], UNITS_AT_ONCE))
+        return (rows_of(X, rows) for rows in blocks(X.shape[0], ROWS_AT_ONCE))
     return [X]
 
 
@@ -208,8 +208,8 @@ class RowChunks(Chunks, Generic[ChunkT]):
         # Validated rows as one matrix; or an iterable of the caller's chunks, pairs (rows, labels)
         # where units have several rows; or a `PartitionedSource`.
         source: Any,
-        # Announced by the caller, and checked; None where it is private. Not read with `groups`,
-        # which are counted instead.
+        # Rows of one matrix, or the number announced for a source, which is checked; None where
+        # it is private. Not read with `groups`, which are counted instead.
         n_units: int | None,
         n_features: int,  # announced by the caller
         *,
@@ -283,7 +283,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
 
     def _cut(self, X: Rows, units: Units) -> list[ChunkT]:
         """Chunks of at most 2**14 rows, or of one unit, from rows that lie unit by unit."""
-        if X.shape[0] <= UNITS_AT_ONCE:
+        if X.shape[0] <= ROWS_AT_ONCE:
             return [self._chunk(X, units)]
         return [self._chunk(*part) for part in _parts(X, units)]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sktensor_dp import normalise_labels
 from sktensor_dp.data.labels import as_labels, digests, distinct
 from sktensor_dp.data.samples import SampleChunks
-from sktensor_dp.data.sums import UNITS_AT_ONCE
+from sktensor_dp.data.sums import ROWS_AT_ONCE
 from sktensor_dp.data.units import Units, in_order
 
 
@@ -138,13 +138,13 @@ def test_chunks_hold_whole_units_and_few_rows(seed):
     """Or one unit with more than are added up one after the other."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 6000, 12)
-    sizes[rng.integers(12)] = UNITS_AT_ONCE + int(rng.integers(-1, 3))
+    sizes[rng.integers(12)] = ROWS_AT_ONCE + int(rng.integers(-1, 3))
     labels = np.repeat(np.arange(12), sizes)
     chunks = list(SampleChunks(np.zeros((len(labels), 1)), len(labels), 1, groups=labels))
     np.testing.assert_array_equal(np.concatenate([c.units.sizes for c in chunks]), sizes)
     for chunk in chunks:
         assert chunk.X.shape[0] == chunk.units.starts[-1]
-        assert chunk.X.shape[0] <= UNITS_AT_ONCE or chunk.units.n == 1
+        assert chunk.X.shape[0] <= ROWS_AT_ONCE or chunk.units.n == 1
 
 
 @pytest.mark.parametrize(

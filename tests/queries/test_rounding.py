@@ -17,7 +17,7 @@ from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.data.counts import CountChunk, CountChunks, as_counts
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.data.samples import SampleChunk, SampleChunks, TensorChunk
-from sktensor_dp.data.sums import NORM_SLACK, UNITS_AT_ONCE, AccurateSum, split_sum, sums_by_row
+from sktensor_dp.data.sums import NORM_SLACK, ROWS_AT_ONCE, AccurateSum, split_sum, sums_by_row
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
@@ -193,14 +193,14 @@ def test_long_sums_are_nearly_exact_in_any_order(seed):
 
 def test_documents_and_samples_are_read_in_parts_of_their_own_memory(seed):
     """However many there are at once: additions one after the other add up their rounding."""
-    X = sp.random(2 * UNITS_AT_ONCE + 5, 4, 0.5, format="csr", random_state=seed)
+    X = sp.random(2 * ROWS_AT_ONCE + 5, 4, 0.5, format="csr", random_state=seed)
     X.data = np.ceil(9 * X.data)
     for source, kind in ((X, SampleChunks), (X, CountChunks), (X.toarray(), SampleChunks)):
         whole = kind(source, *source.shape)
         for chunks in (whole, kind([source[:7], source[7:]], *source.shape)):
             parts = [chunk.X for chunk in chunks]
             assert len(parts) == 3
-            assert max(part.shape[0] for part in parts) <= UNITS_AT_ONCE
+            assert max(part.shape[0] for part in parts) <= ROWS_AT_ONCE
             np.testing.assert_array_equal(sp.vstack(parts).toarray(), X.toarray())
         held, *seen = (
             m.data if sp.issparse(m) else m for m in (source, *(chunk.X for chunk in whole))
