@@ -46,7 +46,7 @@ class UnprotectedScoreWarning(UserWarning):
 
 
 class NotEnoughDataWarning(UserWarning):
-    """Released values are too noisy for the model asked for; judged from released values only."""
+    """Too little data for the model asked for; judged from released and public values only."""
 
 
 class DoubtfulParameterWarning(UserWarning):

@@ -362,8 +362,8 @@ class Run:
     def asked_for(self) -> dict[str, str]:
         """Settings, in words, with which another run may go on with models that this one paid for.
 
-        Public lists are among the parameters of models, of which there are digests: one of the
-        model that is `added`, and one of the others.
+        Parameters of models, public lists among them, are there as digests: "values" of the model
+        that is `added`, and "lists" of all others.
         """
         asked = {
             name: str(value) if isinstance(value, list) else in_words(value)

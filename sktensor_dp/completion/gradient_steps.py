@@ -91,8 +91,8 @@ class _BlockGaussNewton:
 
     def _scales(self) -> tuple[float, float]:
         """Scales of factors and of core at which all parts of the Jacobian are of similar size."""
-        # An entry's derivatives in mean and biases have squared norm 1 + n_modes. Those in all
-        # factors are scaled to at most that, or with a core to half, and those in the core too.
+        # An entry's derivatives in mean and biases have squared norm 1 + n_modes. Without a core,
+        # those in all factors are scaled to at most that; else those in factors and core to half.
         index_set, n_modes = self._index_set, self._index_set.n_modes
         in_factors = sum(float(np.square(self._rows(m)).sum(axis=1).max()) for m in range(n_modes))
         if self._core is None:
@@ -106,7 +106,8 @@ class _BlockGaussNewton:
         ]
         in_core = float(np.prod(norms, axis=0).max())
         of_factors = (0.5 * (1 + n_modes) / max(in_core, NULL_SPREAD)) ** (0.5 / n_modes)
-        # Those in a factor are products of the others, scaled so, and of the core.
+        # Those in a factor are products of the others, scaled so, and of the core, whose unit is
+        # that of values.
         in_factors = max(in_factors, NULL_SPREAD * self._half**2)
         of_derivatives = np.sqrt(0.5 * (1 + n_modes) / in_factors)
         return of_factors, float(of_derivatives / of_factors ** (n_modes - 1))

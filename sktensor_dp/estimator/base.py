@@ -65,7 +65,7 @@ LEAST_MU, SMALL_EPSILON, LEAST_DELTA = 1e-9, 1e-6, 1e-300
 
 
 class FittedStateMixin:
-    """Fitted state, names that end in ``_`` or are in `_hidden_state`, replaced as a whole."""
+    """Fitted state, the attributes that `_is_fitted_state` names, replaced as a whole."""
 
     _hidden_state: ClassVar[frozenset[str]] = frozenset()
 
@@ -388,7 +388,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
                 else:
                     for _ in chunks:
                         pass
-        # Rows have been read here, so it is known whether they have groups.
+        # Rows were read by now, or their source says whether they have groups.
         unit = unit_of(unit or self._unit, grouped=chunks.grouped)
         if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing
             charges = payer.charges(charged, relation, unit)

@@ -41,8 +41,8 @@ def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, tuple[Warn
 def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[Warning, ...]:
     """Warning that nearly all rows were scaled down to the norm.
 
-    Released `second` moments tell it of complete rows, and the mean squared norm of group means,
-    `square`, of others: means of shorter rows are shorter.
+    If they were, the mean squared norm is the largest possible: that of rows, by released `second`
+    moments; or, as missing cells make rows shorter, that of group means, `square`.
     """
     d = len(second.value) - 1
     squared_norm = float(np.trace(second.value[:d, :d]))

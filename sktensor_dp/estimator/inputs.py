@@ -53,7 +53,7 @@ COUNTING = {
 
 
 def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
-    """Raise an error, by type alone, for dates, text (with advice), complex, masked and Dask."""
+    """Raise an error, by type or mask alone, for dates, text, complex, masked and Dask."""
     if is_dask(X):
         raise TypeError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}, which is not computed yet. Pass "

@@ -79,8 +79,9 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         Raises
         ------
         TypeError, ValueError
-            If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, of at
-            least two groups; no budget is spent, unless only partitions of a Dask `X` show it.
+            If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, of
+            two groups or more (or one that may be added or removed); no budget is spent, unless
+            only partitions of a Dask `X` show it.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
@@ -178,7 +179,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         if not number_is_private(n_samples, self.neighbours):
             check_sizes(n_samples=n_samples)
         check_sizes(n_features=n_features)
-        # An array, whose items could be taken for chunks, is passed on as one table.
+        # An array would be taken for one validated table: wrap it, so that its items are chunks.
         whole = sp.issparse(source) or isinstance(source, np.ndarray)
         source = CheckedChunks(source) if whole else source
         return self._chunk_class(source, n_samples, n_features, prepared=CheckedChunks)

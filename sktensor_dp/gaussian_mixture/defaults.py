@@ -11,5 +11,5 @@ SPARE = 2
 SPHERES, SPHERE_STEPS = 4, 5
 # Rows times mu, for each group and column, for one further EM step.
 ROWS_A_STEP = 12.0
-# Quantile of the length of normal rows at which statistics are clipped.
+# Quantile of the length of normal rows at which statistics are clipped; of EM steps the least one.
 QUANTILE = 0.9

@@ -69,7 +69,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     data_norm : float, "auto" or None, default=None
         Public Euclidean norm that samples are scaled down to; required. ``"auto"`` spends two
         percent of the budget on a noisy histogram, and takes the norm that one sample in a hundred
-        exceeds. Scale columns of different units first (:func:`~sktensor_dp.scale_by_ranges`).
+        exceeds, or with ``groups`` the mean norm of one group in a hundred. Scale columns of
+        different units first (:func:`~sktensor_dp.scale_by_ranges`).
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
@@ -122,9 +123,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         number of samples is private with the fit; if the histogram of norms shows nothing; or if
         groups were joined, unless nearly all rows were scaled down.
     UserWarning
-        If released moments show that nearly all rows were scaled down to `data_norm`, or that rows
-        of persons (``groups``) lack cells: an average then weighs persons by their rows that have
-        the column. If a group has nearly one value of a column, or lies at the end of its range.
+        If released moments show that nearly all rows were scaled down to `data_norm`; if rows of
+        persons (``groups``) lack cells, or noise may hide that they do: an average then weighs
+        persons by their rows that have the column. If a group has nearly one value of a column, or
+        lies at the end of its range.
 
     See Also
     --------
@@ -142,9 +144,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     largest norm in the data. *Releases*: ``norm_histogram`` for a norm that is chosen;
     ``second_moments``; ``mixture_statistics``, for small spheres of the start, for each step, and
     for a test of skewness; ``mixture_gains``, unless one group is asked for or the start
-    leaves one. *Not covered*: running time; what ``predict``, ``score`` and ``bic`` say of the
-    samples handed to them; several samples of one person without ``groups``; infinite numbers, for
-    which errors are raised.
+    leaves one; and ``unit_count`` where the number of units is private. *Not covered*: running
+    time; what ``predict``, ``score`` and ``bic`` say of the samples handed to them; several samples
+    of one person without ``groups``; infinite numbers, for which errors are raised.
 
     References
     ----------

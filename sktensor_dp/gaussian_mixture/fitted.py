@@ -201,7 +201,7 @@ def _columns_in_doubt(
     return (narrow & ~at_end).any(axis=0), parted, beyond
 
 
-def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:
+def warnings_of_fewer_groups(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:
     """Warning that fewer groups were found than asked for, if so."""
     n_groups = len(found.model.weights)
     if n_groups == plan.n_components:

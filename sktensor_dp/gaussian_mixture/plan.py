@@ -43,7 +43,7 @@ class MixturePlan:
     n_features: int
     covariance_type: str
     n_steps: int
-    # Public radius of the ball of samples; if a histogram chooses it 1, as all else is relative.
+    # Public radius of the ball of samples; 1 if a histogram chooses it, as all else is relative.
     radius: float
     chooses_norm: bool  # True for ``data_norm="auto"``
     random_state: Any

@@ -15,7 +15,7 @@ from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import (
     FittedMixture,
     attributes_of,
-    warnings_of_noise,
+    warnings_of_fewer_groups,
 )
 from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
 from sktensor_dp.mixtures.clipping import (
@@ -96,7 +96,8 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
         ball, unseen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
     found = release_mixture(ask, ball, plan, second)
-    warnings = warnings_of_norm(second, ball, found.mean_square) or warnings_of_noise(found, plan)
+    warnings = warnings_of_norm(second, ball, found.mean_square)
+    warnings = warnings or warnings_of_fewer_groups(found, plan)
     share, error = observed_as_released(ball, second)
     # Any noise may hide some missing cells, but not all noise as many as matter.
     notes = (UNEVEN,) if grouped and (error > 0 or share < 1 - 1e-9) else ()
@@ -150,8 +151,8 @@ def release_mixture(
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
     """Start of all groups: small spheres that EM steps of their own move, merged.
 
-    They are spread over the leading directions of `second`, released moments. For one group these
-    are the start.
+    Spheres are spread over the leading directions of `second`, released moments. The start of a
+    single group is the Gaussian of these moments.
     """
     rng = as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
@@ -208,7 +209,8 @@ def release_steps(
     """Release EM steps, one or more: the mixture after them, the average of their moments with
     those of earlier steps, and its noise.
     """
-    # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
+    # Variance that missing cells add to the covariances that fill them: the share of rows with both
+    # cells of a pair is about the square of the share of cells.
     added = (observed_overall(ball, second) ** -2 - 1) * plan.n_steps / ask.n_units
     fills = plan.n_components == 1 and plan.n_shape > 0 and observed_overall(ball, second) < 1
     for _ in range(n_steps):
@@ -423,7 +425,7 @@ def release_filled(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     noise: StepNoise, left: Floats,
 ) -> tuple[Gaussians, MeanErrors]:  # fmt: skip
-    """Release means and mean squares of rows that hardly clip any, and move one group there.
+    """Release means and mean squares, clipped in hardly any row, and move one group there.
 
     Variances grow if mean squares show more beyond noise. `left` (1, d) are distances of `model`'s
     means to convergence, and `noise` is that of its steps.

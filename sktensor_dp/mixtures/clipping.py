@@ -96,8 +96,8 @@ def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
 def limits_of_fewer(clip: Clipping) -> tuple[float, ...]:
     """Limits for rows of 1, ..., width - 1 coordinates with the `shift_response` of `clip`.
 
-    With these, shifts of rows that lack cells cancel those of complete rows if the two differ, as
-    by dropout.
+    Where rows that lack cells have other means than complete ones, as by dropout, shifts of both
+    then add up to 0 at the mean of all.
     """
 
     def beyond(quantile: float, width: int) -> float:

@@ -6,8 +6,7 @@ NOISE_OF_SQUARES = 0.5
 SHRUNK_AT = 0.3
 # Differences of shapes count as real above this many standard deviations.
 SEEN = 1.5
-# Noise of a shape (operator norm) from which a step keeps at least half of the variance of every
-# direction.
+# Noise of a shape (operator norm) from which covariances keep `shrinkage.LEAST_KEPT`.
 LARGE_NOISE = 0.4
 # Clip of the norm of the gains in log-density of one sample, in nats: of groups a few deviations
 # apart most samples gain less.

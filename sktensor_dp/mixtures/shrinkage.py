@@ -8,11 +8,12 @@ import numpy as np
 from sktensor_dp.mixtures import defaults
 from sktensor_dp.tensor.arrays import Floats
 
-# Least and largest factor by which a step may change the size of a covariance.
+# Least and largest factor by which a step may change the size of a covariance that it shrinks.
 SIZES = (0.2, 5.0)
 # Least eigenvalue of a covariance relative to its largest.
 LEAST_OF_LARGEST = 1e-4
-# Where noise is large, a step keeps at least this part of the former variance in every direction.
+# Where noise is large, a covariance keeps in every direction at least this part of the variance of
+# what it is shrunk to, or if it is not shrunk, of the former covariance.
 LEAST_KEPT = 0.5
 
 

@@ -11,8 +11,8 @@ from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.tensor.arrays import Floats
 
 # Quantile of the length of standard normal rows at which rows are clipped early: skewness shows
-# there. It is that of half a deviation of one column, across which rounding to integers that are a
-# deviation apart moves no value.
+# there. It is the probability that one column is within half a deviation: rounding to integers that
+# are a deviation apart moves no value out.
 EARLY = float(chi2.cdf(0.5**2, 1))
 # Probability that a fit of normal groups calls some column skewed.
 FALSE_ALARMS = 0.01

@@ -142,7 +142,7 @@ def report_of_search(
         "These are the releases of one trial. Trials with candidates drawn at random were "
         f"repeated a secret number of times, geometrically distributed with mean {n_trials:g}, and "
         "the best was released alone: the guarantee is that of the whole search. A unit is in the "
-        "fit or in the score, whose fractions add up to 100 % each."
+        "fit or in the score; fractions of each add up to 100 %."
     )
     last = reports[-1]
     notes = dict.fromkeys(text for report in reports for text in report.notes)

@@ -20,8 +20,8 @@ from sktensor_dp.model_selection.range_scaler import RangeScaler
 
 # Parameters of private steps that the search sets, or that decide what it protects.
 OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours", "unit_mode", "shape", "row_names")
-# At most this many combinations of listed values are checked before anything is charged, and so
-# many of others, which are drawn.
+# Largest numbers of combinations that are checked before anything is charged: of listed values, and
+# of drawn ones.
 MOST_LISTED, MOST_DRAWN = 256, 10
 # Classes of scikit-learn that learn nothing and treat every row separately.
 VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
@@ -197,8 +197,8 @@ def configured(
     estimator: BaseEstimator, params: Mapping[str, object], rng: np.random.RandomState
 ) -> BaseEstimator:
     """Clone of an estimator with the parameters of a candidate, not verbose, seeded by `rng`."""
-    # `rng` is secret. numpy's global generator would end in a state that shows the number of
-    # trials.
+    # That of a trial is secret: numpy's global generator would end in a state that shows the number
+    # of trials.
     model = with_values(estimator, params)
     private_steps(model)  # refuses a drawn step that may learn from the data
     if isinstance(model, Pipeline):  # without a cache, which would keep losing trials on disk

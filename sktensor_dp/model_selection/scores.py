@@ -130,7 +130,7 @@ class UnitScores:
         return row_by_row(self._per_token if per_token else self.model.score_samples, X)
 
     def _predictions(self, X: Any, y: Any) -> Floats:
-        """Predictions of targets; by the rest of its unit's rows where a unit has several."""
+        """Predictions of targets; where units have several rows, by their values in other cells."""
         units = unit_labels_in(self.model, X)
         if units is None:
             return row_by_row(self.model.predict, X)

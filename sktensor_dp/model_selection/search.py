@@ -349,7 +349,7 @@ class PrivateSearchCV(
         """Trials on split data, or an error for data that every fit would refuse."""
         if request.number_is_private:  # a part without rows still has the columns of an array
             refuse_lists(X)
-        # X may be a vocabulary's.
+        # X may be counts over a private vocabulary.
         check_counted_alike(X, request.neighbours, grouped=groups is not None)
         X, y, labels = checked_units(X, y, groups, request.neighbours)
         y = checked_targets(request.scoring, self.estimator, X, y, "scoring")

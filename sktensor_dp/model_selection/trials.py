@@ -66,7 +66,7 @@ class Request:
     scoring: str  # score of each row
     delta: float  # of the search, at which the epsilon of each fit is stated; 0 for pure noise
     stop: float  # probability that a trial is the last
-    cost: PrivacyCost  # of a trial: of its fit, and of its score, which sets no delta aside
+    cost: PrivacyCost  # of a trial's fit, and again of its score, which sets no delta aside
     entry: LedgerEntry  # of the charge for the whole search
 
     @property
@@ -108,7 +108,7 @@ class Trials:
         parts = [np.ones(self.split.n_units, dtype=bool)]
         if self.labels is None and not self.request.number_is_private:
             parts.append(~self.split.held_out)  # by public positions, not by secret coins
-        # Errors by candidates' parameters of the steps until a charge; None where none refuses.
+        # Errors of steps before their charge, by candidates' parameters of these; None for none.
         refused: dict[tuple[object, ...], NotEnoughDataError | None] = {}
         for params in candidates_of(self.request.distributions):
             key = key_until_charge(params, self.estimator)

@@ -90,9 +90,9 @@ class PrivateTensorPowerMethod(
     data_norm : float, "auto" or None, default=None
         Public Euclidean norm that rows are scaled down to; required. ``"auto"`` spends two
         percent of the budget on a noisy histogram, and takes the norm that one sample in a
-        hundred exceeds; not for a stream. Scale columns of different units first
-        (:func:`~sktensor_dp.scale_by_ranges`). For :meth:`fit_tensor`: largest change of an
-        entry, by default 1.
+        hundred exceeds, or with ``groups`` the mean norm of one group in a hundred; not for a
+        stream. Scale columns of different units first (:func:`~sktensor_dp.scale_by_ranges`). For
+        :meth:`fit_tensor`: largest change of an entry, by default 1.
     n_restarts : int, default=10
         Random starts of the power method for each component.
     max_iter : int or None, default=None
@@ -154,8 +154,8 @@ class PrivateTensorPowerMethod(
     batches, and all parameters, ``data_norm`` among them: do not set it to the largest norm
     in the data. *Releases*: ``norm_histogram`` for a norm that is chosen; ``second_moments``,
     ``third_moment_histogram`` and ``projected_third_moments``, or ``third_moments``, after
-    ``second_moments`` if they are whitened;
-    ``power_iterations``; ``tensor_power_iterations``.
+    ``second_moments`` if they are whitened; ``power_iterations``; ``tensor_power_iterations``; and
+    ``unit_count`` where the number of units is private.
     *Not covered*: running time; what ``transform`` and ``score`` say of the samples
     handed to them; several samples of one person without ``groups``; samples in several
     batches of a stream; input that is not finite numbers, for which errors are raised.
@@ -535,7 +535,7 @@ class PrivateTensorPowerMethod(
         process = OneProcess()
         for batch in read_each(batches, "The source of chunks"):
             process.check()
-            # The first batch pays for all: nobody else has a copy of the state before this one.
+            # The first batch pays for all: no copy of the state could go on with others unpaid.
             fitted = self._fitted_to_batch(
                 batch, state.get("_stream"), base.column_attributes(checked),
                 state.get("privacy_report_"), paid_by_earlier_batch=bool(state),

@@ -60,7 +60,7 @@ class MomentPlan:
     n_restarts: int
     max_iter: int
     random_state: object
-    # Public radius of the ball of samples; if a histogram chooses it 1, as all else is relative.
+    # Public radius of the ball of samples; 1 if a histogram chooses it, as all else is relative.
     radius: float
     releases: ReleasePlan  # of a fit; of a stream those of one batch
     chooses_norm: bool = False  # True for ``data_norm="auto"``

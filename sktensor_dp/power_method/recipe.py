@@ -143,7 +143,7 @@ def fit_by_steps(
     method = new_method(plan)
     while not method.is_complete:
         answer = release_power_step(ask, step(method.columns_asked(), bound))
-        # All steps have the same noise, so no later answer is better.
+        # Each answer makes a step: later ones have equal noise, or on a tensor noise by its starts.
         method.tell(answer.value, answer.sigma, may_wait=False)
     return components_of(method)
 
@@ -151,7 +151,8 @@ def fit_by_steps(
 def release_power_step(ask: Session, query: PowerIterations | TensorPowerIterations) -> Answer:
     """Release a power step; the answer's value is ``T(I, u, u)`` for the columns u of the query."""
     # `sigma` is that of the released coordinates, which is right in the span of the columns.
-    # Outside of it noise is smaller by sqrt(3), for which `OnlinePowerMethod` corrects in means.
+    # Outside of it noise of `PowerIterations` is smaller by sqrt(3): `OnlinePowerMethod` corrects
+    # means.
     released = ask(query)
     return replace(released, value=query.decoded(released.value))
 

@@ -434,9 +434,9 @@ class BudgetAccountant(TableDisplay):
         if unlimited or not 0 < self.delta * (1 + ROUNDING) < plan.delta:
             return
         raise BudgetError(
-            f"delta must be {plain(self.delta)} or less, that of the budget, of whose epsilon this "
-            f"fit would cost {plan.cost.epsilon_at(self.delta):.3g}, not {plan.epsilon:g}. Nothing "
-            "was charged."
+            f"delta must be {plain(self.delta)} or less, that of the budget: at this delta the fit "
+            f"would cost epsilon={plan.cost.epsilon_at(self.delta):.3g}, not {plan.epsilon:g}. "
+            "Nothing was charged."
         )
 
     def _check_part(self, epsilon: float, delta: float, cost: PrivacyCost) -> None:

@@ -1,9 +1,9 @@
 """Mechanisms: (value, sensitivity, cost) -> noisy value.
 
 Each maps its statistic to coordinates in which sensitivity and noise have the same norm, adds noise
-by `NoiseSource`, and maps back. Coordinates of symmetric matrices and tensors, as second moments
-and third moments of counts are (docs/proofs/symmetric_noise.md; those of samples are packed into a
-vector in queries/samples.py):
+by `NoiseSource`, and maps back. Coordinates of symmetric matrices and tensors, such as second
+moments, and third moments of counts (docs/proofs/symmetric_noise.md; third moments of samples are
+packed into a vector in queries/samples.py):
 
 ``symmetric`` and, of matrices, ``matrix``
     Unique entries times the root of their multiplicity: the norm is that of Frobenius. Noise is

@@ -1,4 +1,4 @@
-"""Who pays for the releases of a session; that it charges before noise is in session.py."""
+"""Payer of the releases of a session, and checks before it; session.py charges before noise."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -259,7 +259,8 @@ def column_of_units(estimator: object, X: object, groups: Any) -> object:
 class HasAccountant:
     """Mixin that finds the accountant to charge, and refuses to run where one may be missed."""
 
-    # Methods behind ``available_if`` are no functions; they carry the decorator themselves.
+    # Methods behind ``available_if`` are no functions: `partial_fit` carries the decorator itself,
+    # and `fit_transform` calls `fit`.
 
     accountant: BudgetAccountant | None
 

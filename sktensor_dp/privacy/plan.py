@@ -132,8 +132,8 @@ class ReleasePlan:
     ) -> "ReleasePlan":
         """Divide (epsilon, delta) by `fractions` of mu**2, or of epsilon if delta is 0."""
         epsilon, delta = float(epsilon), float(delta)
-        # `uses` of a release share its fraction; each also spends its reserved delta, which all
-        # comes off `delta` before mu is found.
+        # `uses` of a release share its fraction. Each also spends its reserved delta: mu is found
+        # at `delta` less all of these.
         uses, reserved = dict(uses or {}), dict(reserved_delta or {})
         fractions = {name: fraction for name, fraction in fractions.items() if fraction > 0}
         whole = math.fsum(fractions.values())

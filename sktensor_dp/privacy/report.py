@@ -60,8 +60,8 @@ class PrivacyReport(TableDisplay):
     neighbours : str
         ``"replace_one"`` unit, or ``"add_remove"`` one; otherwise the neighbours in words.
     n_units : int
-        Number of units; public, or with ``"add_remove"`` the noisy count that was released. Of fits
-        to several data sets the largest.
+        Number of units; public, or with ``"add_remove"`` the noisy count that was released. Of a
+        stream that of all batches; of fits to several data sets the largest, or the last noisy one.
     seeded : bool
         True if the noise was seeded or exact values were recorded: then nothing is protected.
     composition, notes : Composition, tuple of str

@@ -73,7 +73,7 @@ def secret_trials(stop: float) -> Iterator[list[int]]:
     """Iterate over a secret, geometric number of trials; yields 256 secret random bits for each."""
     # Each trial gets 256 secret bits as four integers, from which it must draw everything but
     # noise. After each trial the iteration ends with probability `stop`. Both come from the source
-    # of noise and cannot be seeded.
+    # of noise, which no `random_state` seeds.
     source, threshold = NoiseSource(), round(stop * STEPS)
     stopped = False
     while not stopped:
@@ -96,7 +96,7 @@ def _rho_of_trials(mu: float, stop: float, failure: float) -> float:
 def _largest(allowed: Callable[[float], bool], high: float) -> float:
     """Largest number up to `high`, less a margin, up to which `allowed` holds."""
     low = 0.0 if not allowed(high) else high
-    # Bisection works without sign changes, as the value is capped at 1.
+    # `allowed` holds up to some number and for none above.
     while high - low > MARGIN / 8 * high and high > LEAST_COST:
         middle = (low + high) / 2
         low, high = (middle, high) if allowed(middle) else (low, middle)

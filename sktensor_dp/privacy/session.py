@@ -108,7 +108,7 @@ class Session(AbstractContextManager["Session"]):
         They are uses of the query itself, or of the query class `paid_by`.
         """
         release = self._admit(query, pooled, paid_by)
-        # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
+        # Cap on released means, in sensitivities of sums; larger ones are noise and could overflow.
         largest_released = 2.0**53
         mechanism, sensitivity, cost = release.mechanism, release.sensitivity, release.cost
         if isinstance(mechanism, PartitionSelection):

@@ -172,8 +172,8 @@ class TripleNorm:
 class WhitenedTripleNorm:
     """Upper bound on the norm of ``l M3(W, W, W)``, W the `whitener` (n_words, k) of `words`."""
 
-    # The smaller of two bounds: the triangle inequality on the three terms, and the mean of |w_a|
-    # |w_b| |w_c| over ordered draws of three different tokens.
+    # The smaller of two bounds: the triangle inequality on the three terms, and l times the mean of
+    # |w_a| |w_b| |w_c| over ordered draws of three different tokens.
 
     whitener: Floats
     words: NDArray[np.intp] | None = None

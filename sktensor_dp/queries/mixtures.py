@@ -73,7 +73,7 @@ class MixtureStatistics(Bounded):
         if h + g > max(2 * b, b + 2 * self._shape_scale):
             raise ValueError("the scale of sizes is too large beside those of shifts and shapes.")
         if (self.scales.shape > 0) != (self.shape_part != "spherical" and self.width > 1):
-            raise ValueError("shapes have a scale above 0 where there is more than one size.")
+            raise ValueError("the scale of shapes must be above 0 if they are released, else 0.")
         if self.fill is not None:
             check_array("what fills missing cells", self.fill.means, self.guard_radius)
             check_number("the lift", abs(self.lift), (0.0, self.guard_radius))

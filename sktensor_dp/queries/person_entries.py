@@ -210,9 +210,9 @@ class SharedRowSums(Query):
         if self.most < 1:
             lengths = norms(np.bincount(pair, residuals))
             residuals /= np.maximum(lengths / (self.most * norms(counts)), 1.0)
-        # Each entry weighs one over |C|, the norm of its unit's counts.
+        # Each entry weighs one over |C|, the norm of `order` of its unit's counts.
         weights = 1 / norms(counts)
-        if self.order == 1:  # |C| is the number of entries; the root lets sums of weights tell it
+        if self.order == 1:  # without the root, weights of any unit would add up to 1
             weights = np.sqrt(np.where(has_one_row, 1.0, n_others / n_entries)) / n_entries
         places = chunk.coordinates[:, self.mode] + n_rows * has_one_row
         table = np.stack([weights * residuals, weights], axis=1)

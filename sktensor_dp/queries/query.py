@@ -13,8 +13,8 @@ from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, Law, Norm
 from sktensor_dp.tensor.arrays import Floats
 
 Range = tuple[float, float]
-# Edges of histograms of norms and values: twenty a decade, ending at round numbers such as 5 and
-# 100, as scales do. The end bins are open.
+# Edges of histograms of norms and values: twenty a decade, among them round numbers such as 5 and
+# 100, where scales end. The end bins are open.
 SIZE_EDGES = np.array([float(f"{10 ** (i / 20):.1f}e{k}") for k in range(-7, 9) for i in range(20)])
 # Range of the limits that contributions are clipped to. Norms far below the limit may lose digits,
 # which does not matter beside it.

@@ -42,8 +42,8 @@ class HeldOutScores(Signed):
     description = "mean score of a released model over held-out units, clipped to public bounds"
     laws = (GAUSSIAN, LAPLACE)
 
-    # `score` maps (X, y) to one number for each row, computed from that row and released values
-    # only. NaN is replaced by `low`.
+    # `score` maps (X, y) to one number for each row, computed from its unit's rows and released
+    # values only. NaN is replaced by `low`.
 
     score: Callable[[object, object], object]
     low: float

@@ -11,7 +11,7 @@ from sktensor_dp.queries.counts import MIN_TOKENS, Clip, CountNorm, Norm, PairNo
 from sktensor_dp.queries.norm_histogram import NormHistogram
 
 # Norms that are clipped: least edge, largest edge and number of bins of the histogram that chooses
-# a limit where none is public. The edges reach from documents of one token to about a million.
+# a limit where none is public.
 CLIPPED_NORMS: dict[str, tuple[float, float, int]] = {
     "counts": (1.0, 1e3, 40),
     "pairs": (0.02, 1e3, 64),

@@ -22,9 +22,9 @@ from sktensor_dp.tensor.largest_of_noise import LEVEL
 from sktensor_dp.topics.documents import drawn_documents, drawn_shares
 from sktensor_dp.topics.shrinkage import shrink_deviations
 
-# Number of drawn documents, and most tokens of each on average: neither memory nor time grows with
-# what noise or long documents make of their length.
-N_DRAWN, LONGEST = 4000, 300.0
+# Number of documents in a draw, and most tokens of each on average: neither memory nor time grows
+# with what noise or long documents make of their length.
+N_DRAWN, LONGEST = 2000, 300.0
 
 
 class _Excess(NamedTuple):
@@ -81,8 +81,9 @@ class Candidates:
     def shown(self, centres: Floats) -> Floats:
         """Return 1 for topics that are sure or confirmed, 0 for others; (k,).
 
-        A topic is confirmed if the excess of each step agrees with what the other steps show of it.
-        `centres` (k, d) are expected counts of topics without words of their own.
+        A topic is confirmed if the excesses of steps, taken together, agree with what the other
+        steps show of it. `centres` (k, d) are expected counts of topics without words of their
+        own.
         """
         n_sure, sigma = self.n_sure, self.variance**0.5
         found = (np.arange(len(centres)) < n_sure).astype(np.float64)
@@ -115,7 +116,7 @@ def _drawn_counts(
     """
     concentration = 0.0 if query.single else float(query.prior.sum())
     joint = np.maximum(joint, 1e-100)  # its quotients do not underflow
-    shares = drawn_shares(joint.sum(axis=1), concentration, N_DRAWN // 2, rng)
+    shares = drawn_shares(joint.sum(axis=1), concentration, N_DRAWN, rng)
     lengths = rng.poisson(min(max(length, 1.0), LONGEST), size=len(shares))
     counts = query.total(CountChunk(drawn_documents(joint, shares, lengths, rng)))
     scales = 1.0 if query.scales is None else query.scales

@@ -173,11 +173,11 @@ class PrivateSpectralLDA(
     ``CountVectorizer`` chose from the documents is not protected (use
     :class:`~sktensor_dp.PrivateCountVectorizer`). `word_frequencies` must not come
     from the protected documents. *Releases*: ``norm_histogram``, ``word_frequencies``,
-    ``pair_moments``, ``whitened_triple_moments`` or ``triple_moments``, and ``expected_counts``,
-    as ``privacy_report_`` lists them. *Not covered*: running time; what ``transform``,
-    ``score`` and ``perplexity`` say of the documents handed to them; several
-    documents by one person without ``groups``; input that is not counts, for which
-    errors are raised.
+    ``pair_moments``, ``whitened_triple_moments`` or ``triple_moments``, ``expected_counts``, and
+    ``unit_count`` where the number of units is private, as ``privacy_report_`` lists them. *Not
+    covered*: running time; what ``transform``, ``score`` and ``perplexity`` say of the documents
+    handed to them; several documents by one person without ``groups``; input that is not counts,
+    for which errors are raised.
 
     References
     ----------

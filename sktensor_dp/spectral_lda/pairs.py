@@ -30,7 +30,7 @@ class ReleasedPairs:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedPairs:
-    """Released pair moments, in units of one document of mean weight, and their whitener."""
+    """Released pair moments, as probabilities (divided by `total`), and their whitener."""
 
     words: NDArray[np.intp] | None  # columns whose pairs were released; None for all
     pair_clip: Clip  # on what a document contributes

@@ -255,7 +255,8 @@ class TopicForecast(Forecast):
         """Least and largest number of topics likely to be seen.
 
         The most topics for which the verdict is "enough", and the most for which it is "may be
-        enough". Where several are asked for, 0 stands for one: it is the word frequencies.
+        enough". Where several are asked for, a least number of one is given as 0: one topic is the
+        word frequencies.
         """
         least, most = map(self._most_for, ("enough", "may be enough"))
         return 0 if least == 1 < self.n_components else least, most

@@ -233,11 +233,10 @@ class _SpectralFit:
         }  # fmt: skip
         # Largest eigenvalue of M2 that noise and sampling give: expected, and at most.
         edge, most_by_chance = map(correction.edge, errors.edges())
-        # Eigenvalues up to the edge may be of topics that noise hides. Of these the whitener keeps
-        # those above `hidden_above`: a joint fit finds out how many topics there are, and EM steps
-        # find topics unless sampling alone explains the eigenvalue.
+        # Eigenvalues up to the edge may be of topics that noise hides: the whitener keeps those
+        # above `hidden_above`. A joint fit finds out how many topics there are, so it keeps all.
         hidden_above = -math.inf if self._plan.match_moments else edge
-        if self._plan.triples is None:
+        if self._plan.triples is None:  # EM steps confirm topics: keep what sampling cannot explain
             by_sampling = replace(errors, sigma=0.0, diagonal_sigma=0.0).edges()
             hidden_above = correction.edge(by_sampling.expected)
         white = noisy_whitener(
@@ -287,7 +286,8 @@ class _SpectralFit:
             unweighted, most = np.ones_like(weights), errors.edges(n_topics).most
             return max(asked, n_above(most, unweighted), n_above(weighted_most, weights))
 
-        # The last topic seen has to stand out of the noise beside all others.
+        # The last topic seen has to stand out of the noise beside all others: where these are more
+        # than asked for, count again.
         n_seen = n_seen_beside(asked)
         return n_seen_beside(n_seen - 1) if n_seen - 1 > asked else n_seen
 
@@ -339,7 +339,7 @@ class _SpectralFit:
     def _release_triples(self, pairs: WhitenedPairs) -> tuple[Floats, Answer]:
         """Release the third moment in a basis of released values; return basis (d, m) and moment.
 
-        The moment is in units of one document of mean weight.
+        The moment is divided by `pairs.total`, as E2 is.
         """
         quantile, words = 1 - defaults.CLIPPED, pairs.words
         query: Query

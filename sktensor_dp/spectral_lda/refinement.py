@@ -94,7 +94,7 @@ def release_steps(
         return _release_words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
     zeros = np.zeros_like(start.topics)
     average = StepAverage(1.0 if scales is None else scales, zeros, 0.0, zeros)
-    # Without noise all topics are there, and where pairs were not what they started from.
+    # Topics that start from noisy pairs are tested; others are taken to be there.
     is_tested = is_noisy and plan.triples is None
     candidates = Candidates(min(start.n_resolved, len(zeros)) if is_tested else len(zeros))
     fitted, rng = start, np.random.default_rng(0)
@@ -105,7 +105,7 @@ def release_steps(
         query = query_of_step(ask, fitted.topics, fitted.weights, concentration, clip, scales)
         noisy = ask(query)
         candidates = candidates.after(query, noisy, fitted, rng)
-        # A step weighs at least as much as one of `STEPS` equal steps; without noise all.
+        # A step weighs at least one in `STEPS`; without noise the last step alone counts.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1)) if noisy.sigma > 0 else 1.0
         average = average.after(noisy, fitted, rate)
         kept = topics_seen(*average.without_echo())
@@ -120,15 +120,15 @@ def release_steps(
             fitted, *average.without_echo(), frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
         )  # fmt: skip
-    fitted = _finished(ask, options, pairs, fitted, average)
+    fitted = _last_estimate(ask, options, pairs, fitted, average)
     return replace(fitted, shown=candidates.shown(average.centres()))
 
 
-def _finished(
+def _last_estimate(
     ask: Session, options: TopicOptions, pairs: WhitenedPairs, fitted: FittedTopics,
     average: StepAverage,
 ) -> FittedTopics:  # fmt: skip
-    """Topics after the last step, with the concentration by pairs and standard deviations."""
+    """Estimate topics, the concentration and standard deviations from all steps and the pairs."""
     if options.concentration is None and fitted.concentration > 0:
         released = pairs.for_estimates(fitted.unigram, fitted.length, ask.n_units)
         words = slice(None) if pairs.words is None else pairs.words

@@ -36,8 +36,8 @@ def fit_em_step(
     variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma) ** 2
     total = max(float(mean.sum()), 1e-9)  # noise may make the sum negative
     counts, sigma = mean / total, variance**0.5 / total
-    # A fit has released word frequencies at hand; a stream takes those of its topics so far, which
-    # hold all earlier batches, at the noise of the first ones.
+    # Word frequencies are those of the topics so far, by all earlier batches; their noise is taken
+    # to be that of the first batch's released ones.
     fitted = m_step(
         fitted, counts, sigma, frequencies=fitted.unigram,
         frequencies_sigma=fitted.unigram_sigma, public_frequencies=word_frequencies,

@@ -17,8 +17,8 @@ from sktensor_dp.topics.start import pair_step
 
 # Concentration that is assumed if the moments reject none.
 USUAL = 1.0
-# Below the first value documents count as having one topic each; above the second they hardly
-# differ from each other.
+# Range of estimates. Where none in it fits, a joint fit takes 0, one topic for each document, and a
+# fit by pairs the first value. Above the second one documents hardly differ from each other.
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
 
 

@@ -45,8 +45,8 @@ LARGE = 1e6
 
 def project_rows(values: Floats) -> Floats:
     """Euclidean projection of each row on the probability simplex (Duchi et al., 2008)."""
-    # Subtract a constant from each row, which changes no projection, so that 1 is not lost beside
-    # large numbers.
+    # Subtract a constant from rows of large numbers, which changes no projection, so that 1 is not
+    # lost beside them.
     largest = values.max(axis=1, keepdims=True)
     values = np.where(np.abs(largest) > LARGE, values - largest, values)
     descending = -np.sort(-values, axis=1)

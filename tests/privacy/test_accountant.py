@@ -385,7 +385,7 @@ def test_a_larger_delta_than_the_budgets_is_refused_before_its_charge():
         lambda: persons.fit(cells, 1.0 + cells[:, 1]),
         lambda: check_inputs({"all": np.ones(50, dtype=bool)}, **typed),
     ):
-        with pytest.raises(BudgetError, match=r"^delta must be 1e-6 or less.* cost 1\.71, not 1\."):
+        with pytest.raises(BudgetError, match=r"^delta must be 1e-6 .* epsilon=1\.71, not 1\."):
             spends()
     assert budget.entries == ()
     # Pure noise uses no delta, and a record has no limit.
