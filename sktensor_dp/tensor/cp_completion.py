@@ -121,13 +121,13 @@ class CPCompletion(Completion):
         Unit-norm columns; rows never seen are 0. A component that is exactly zero has
         columns of zeros.
     weights : ndarray of shape (rank,)
-        Non-negative, decreasing.
+        Non-negative; decreasing if fitted to values.
     noise_variance : float
         Variance of a value about the model, sampling noise included.
     n_iter : int
-        Sweeps done.
+        All sweeps done, those of biases alone included.
     converged : bool
-        True if the noise variance settled before `max_iter` sweeps.
+        True if the residual variance settled before `max_iter` sweeps.
     bias_variances : list of ndarray of shape (n_m,)
         Posterior variances of the biases.
     bias_prior_variances : ndarray of shape (n_modes,)
@@ -190,10 +190,11 @@ def complete_cp(
         Most sweeps over all modes with components, and as many again after components that noise
         explains are dropped. Five sweeps of mean and biases come first.
     tol : float, default=1e-5
-        Stop when a sweep changes the noise variance by a smaller fraction; 0 does all
+        Stop when a sweep changes the residual variance by a smaller fraction; 0 does all
         sweeps.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds starts: of eigenvalue iterations and of the decomposition of the core.
+        Seeds starts: of eigenvalue iterations and of the decomposition of a core, and the choice
+        of entries that this core is fitted to if they are very many.
 
     Returns
     -------
@@ -260,9 +261,11 @@ def complete_cp(
     if rank:
         start = start_cp(entries, posterior.residuals(), rank, as_generator(random_state))
         posterior.set_factors(start)
-        n_iter, converged = run_sweeps(posterior, max_iter, tol, known_variance)
+        more, converged = run_sweeps(posterior, max_iter, tol, known_variance)
+        n_iter += more
         if posterior.drop_noise():
-            n_iter, converged = run_sweeps(posterior, max_iter, tol, known_variance)
+            more, converged = run_sweeps(posterior, max_iter, tol, known_variance)
+            n_iter += more
     return posterior.completion(mean, deviation, n_iter, converged)
 
 

@@ -41,7 +41,7 @@ class TuckerCompletion(Completion):
     noise_variance : float
         Variance of a value about the model.
     n_iter : int
-        Sweeps done.
+        All sweeps done, those of the CP completion included.
     bias_variances : list of ndarray of shape (n_m,)
         Posterior variances of the biases.
     bias_prior_variances : ndarray of shape (n_modes,)
@@ -49,7 +49,7 @@ class TuckerCompletion(Completion):
     unit_covariance : ndarray of shape (r_1, r_1)
         Prior covariance of a row of the first factor.
     converged : bool
-        True if the noise variance settled before `max_iter` sweeps.
+        True if the residual variance settled before `max_iter` sweeps.
     """
 
     mean: float
@@ -100,11 +100,10 @@ def complete_tucker(
     max_iter : int, default=1000
         Most sweeps over all modes and the core.
     tol : float, default=1e-5
-        Stop when a sweep changes the noise variance by a smaller fraction; 0 does all
+        Stop when a sweep changes the residual variance by a smaller fraction; 0 does all
         sweeps.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds starts, as for `complete_cp`, and chooses the entries that the first core is fitted
-        to if they are very many.
+        As for `complete_cp`.
 
     Returns
     -------
@@ -178,7 +177,7 @@ def complete_tucker(
     posterior = _TuckerPosterior(entries, (targets - start.mean) / deviation, known_variance)
     posterior.begin(start, deviation, subspaces, core)
     n_iter, converged = run_sweeps(posterior, max_iter, tol, known_variance)
-    return posterior.tucker(start.mean, deviation, n_iter, converged, ranks)
+    return posterior.tucker(start.mean, deviation, start.n_iter + n_iter, converged, ranks)
 
 
 class _TuckerPosterior(Posterior):
@@ -257,7 +256,9 @@ class _TuckerPosterior(Posterior):
     def tucker(
         self, mean: float, deviation: float, n_iter: int, converged: bool, ranks: Sequence[int]
     ) -> TuckerCompletion:
-        """Fitted model of `ranks` in the units of values, which were standardised by the others."""
+        """Fitted model of `ranks` in the units of values: standardised ones are less `mean`, over
+        `deviation`.
+        """
         model = TuckerCompletion(
             mean=mean + deviation * self._mean, biases=[deviation * bias for bias in self._biases],
             factors=self._factors, core=deviation * self._core, n_iter=n_iter,
