@@ -27,9 +27,11 @@ def expected_warnings(
     slow_core = 2500
     if max(ranks) > 0 and not plan.seeks_components:
         return [components_not_sought(model, n_units, shape)]
-    # Sweeps fit a core to values alone: a fit of persons computes it from shared factors.
-    fits_core = plan.seeks_components and isinstance(plan, EntryPlan) and model._full_core
-    return [UserWarning(SLOW)] if fits_core and math.prod(ranks) > slow_core else []
+    # A fit of persons computes its core from shared factors.
+    has_large_core = model._full_core and math.prod(ranks) > slow_core
+    if has_large_core and isinstance(plan, EntryPlan) and plan.solves_for_core(len(shape)):
+        return [UserWarning(SLOW)]
+    return []
 
 
 def warnings_of_noise(
@@ -108,8 +110,9 @@ def _without_components(
     """Warning of why there are no components and what would help: `said`, advice, `more`."""
     # A question has no accountant: this fit may have spent its budget already.
     forecast = Question.of(model, n_observed=n_observed, shape=shape).forecast({}, {})
+    of_none = "PrivateCPCompletion(0)" if model._full_core else "rank=0"
     return NotEnoughDataWarning(
         f"{said} epsilon={model.epsilon:g}. Predictions are made of the mean and the biases of "
         "rows, so that everybody is recommended nearly the same, and transform returns 0. "
-        f"{forecast.advice()}{more} See forecast(). rank=0 asks for none."
+        f"{forecast.advice()}{more} See forecast(). {of_none} asks for none."
     )

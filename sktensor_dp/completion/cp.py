@@ -37,8 +37,8 @@ class PrivateCPCompletion(
         are in widths of that range.
     shape : sequence of int or None, default=None
         Number of rows of each mode; public. None takes it from the largest coordinates,
-        which then count as public; required with a ``unit_mode``. Lengths of modes with
-        ``row_names`` are those of the names.
+        which then count as public. Lengths of modes with ``row_names`` are those of the names; with
+        a ``unit_mode`` a shape is required, unless all modes have names.
     row_names : tuple of n_modes elements or None, default=None
         Names of the rows of each mode: a :class:`~sktensor_dp.RowIndex`, a list of names, or
         None where rows have numbers. They are public, and never read off the data. Entries
@@ -53,7 +53,8 @@ class PrivateCPCompletion(
         Quantities that get noise. ``"input"``: every value, once. ``"sufficient_statistics"``:
         sums of values over rows, which give the mean and biases. ``"gradient"``: every step of
         gradient descent on all parameters. ``"output"``: every value, from which a model is
-        fitted, and then its last factor once more. ``"auto"`` is ``"input"`` where public numbers
+        fitted, and then, if it has components, its last factor once more: with a `rank` above 0
+        its budget is spent in either case. ``"auto"`` is ``"input"`` where public numbers
         say that components stand out of its noise and gain more than biases lose by it, and
         ``"sufficient_statistics"`` elsewhere. In that case, for long tables with few columns, it
         also releases sums of products of two values of a row, which give ``fold_in`` its
@@ -62,7 +63,8 @@ class PrivateCPCompletion(
         None protects each value, at coordinates that are public. An int protects all entries
         of a row of that mode together, coordinates included.
     max_iter : int or None, default=None
-        Most sweeps over released values, which cost nothing; for ``"gradient"`` the number of
+        Most sweeps of each run over released values, which cost nothing: runs of biases, of
+        components, and again without those that noise explains. For ``"gradient"`` the number of
         steps, each of which is a release. None takes 1000, and 30 steps. Not with a ``unit_mode``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
@@ -90,8 +92,8 @@ class PrivateCPCompletion(
         units, all with the same weight, of the average of a unit's values less biases.
     mean_error_ : float
         Standard error of ``mean_``, from noise and sampling of units, or of rows of the first mode
-        without ``unit_mode``. It is also in the average ``mean_ + biases_[m][i]`` of each row of
-        another mode.
+        without ``unit_mode``. The average of a row of another mode, ``mean_ + biases_[m][i]``, has
+        this error too.
     biases_ : list of ndarray of shape (shape[m],)
         One per mode; 0 for units, and without a ``unit_mode`` for rows never observed.
     bias_errors_ : list of ndarray of shape (shape[m],)
@@ -108,8 +110,8 @@ class PrivateCPCompletion(
     perturbation_ : str
         Quantities that got noise, as for the parameter.
     n_iter_ : int
-        Number of sweeps over the modes, or of steps of descent; with a ``unit_mode`` of released
-        sweeps of the search for components, 1 where none are sought.
+        Number of sweeps over the modes in all runs, or of steps of descent; with a ``unit_mode`` of
+        released sweeps of the search for components, 1 where none are sought.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_ : int
@@ -125,10 +127,10 @@ class PrivateCPCompletion(
     Warns
     -----
     NotEnoughDataWarning
-        If noise hides the histogram of values; if components were asked for, and none are sought
-        or none found; or if noise hides differences between rows of a mode, in a model without
-        components. With a ``unit_mode`` the last two are left out where a UserWarning doubts the
-        bounds or the names.
+        If noise hides the histogram of values; if components were asked for, and none are sought;
+        if they were sought, and none found; or if noise hides differences between rows of a mode,
+        in a model without components. With a ``unit_mode`` the last two are left out where a
+        UserWarning doubts the bounds or the names.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
     UserWarning

@@ -44,7 +44,7 @@ NOT_SETTLED = (
 
 
 def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResult:
-    """Make all planned releases but that of bounds, and fit the model to them."""
+    """Make the releases of values, and fit the model to them."""
     recipes: dict[str, Callable[[Session, ModelOptions], EntryModel]] = {
         "input": _fit_by_input,
         "sufficient_statistics": _fit_by_sufficient_statistics,
@@ -74,7 +74,7 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
             components=components, level_variance=level_variance,
             level_error=math.hypot(error, math.sqrt(of_rows)),
         ),
-        "n_iter_": max(plan.n_steps, model.n_iter, 1),
+        "n_iter_": plan.n_steps or model.n_iter,
     }  # fmt: skip
     if isinstance(model, CPCompletion):
         state["weights_"] = model.weights
@@ -161,7 +161,8 @@ def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core
     rows = Jacobian(index_set, model.factors, core).rows(mode)
-    # If noise made numbers that no query allows, keep the model of released values.
+    # Without components, or if noise made numbers that no query allows, keep the model of released
+    # values: both follow from these, and the plan is paid.
     if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
         return model
     # Derivatives in the last factor leave CP's weights out: multiply the factor by them, which then

@@ -266,7 +266,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # A fit of persons warns of wrong names or bounds, where more budget would not help.
         if isinstance(plan, EntryPlan) or not fitted.warnings:
             warnings += warnings_of_noise(self, fitted.attributes, plan, n_units, n_observed, shape)
-        n_found, most = count_components(fitted.attributes), max(ranks)
+        n_found, most = count_components(fitted.attributes), self._most_components(ranks)
         notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()
         public = {**column_attributes(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
@@ -281,7 +281,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return count_components(vars(self))
 
     def _refuse_search_in_vain(self, n_units: int, shape: tuple[int, ...]) -> None:
-        """Raise NotEnoughDataError in a search over `rank` alone if no rank finds components."""
+        """Raise NotEnoughDataError in a search over `rank` alone if no rank seeks components."""
         if searched_parameters(tools_around()) != {"rank"}:
             return
         ranked = self._validation_copy()
@@ -462,11 +462,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         size = tuple(shape)
         plan, ranks = self._plan(n_observed, size)
         self._warn_of_budget(plan.releases)
-        width = 1.0 if self._chooses_bounds else high - low
-        assumed = Assumed.given(
-            width, deviation, bias_deviation, component_share, max(ranks), len(size)
-        )
-        found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
+        width, most = 1.0 if self._chooses_bounds else high - low, self._most_components(ranks)
+        assumed = Assumed.given(width, deviation, bias_deviation, component_share, most, len(size))
+        found = forecast_completion(n_observed, size, plan, width, most, assumed)
         question = Question.of(
             self, n_observed=n_observed, shape=size, deviation=deviation,
             bias_deviation=bias_deviation, component_share=component_share,
@@ -495,6 +493,13 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 shape, max(ranks), self.unit_mode, self.epsilon, self.delta, self._chooses_bounds
             )
         return plan, ranks
+
+    def _most_components(self, ranks: Sequence[int]) -> int:
+        """Most components that a fit can find."""
+        if self._full_core and self.unit_mode is None:
+            # Each unfolding of the core has no more columns than the other ranks multiply to.
+            return max(min(rank, math.prod(ranks) // rank) for rank in ranks)
+        return max(rank for mode, rank in enumerate(ranks) if mode != self.unit_mode)
 
     @property
     def _chooses_bounds(self) -> bool:

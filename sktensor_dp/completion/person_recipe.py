@@ -175,7 +175,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
     # Units have entries in rows of different biases: release levels of values less biases.
     level = release_level(ask, biases, plan.n_level_uses - 1)
-    search = FoundComponents(n_sweeps=1)
+    search = FoundComponents(n_sweeps=0)
     if plan.n_sweeps:
         search = release_components(ask, biases, plan, options)
     if search.n_sweeps < plan.n_sweeps:
@@ -207,7 +207,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         **attributes_of_units(model, ask.n_units, options.ranks),
         "_model": model, "_shared": model,
         "perturbation_": plan.perturbation,
-        "n_iter_": search.n_sweeps,
+        "n_iter_": max(search.n_sweeps, 1),
     }  # fmt: skip
     n_entries = round(entries_each(biases) * n_with_values)
     return FitResult(state, _doubts(of_values, values.measured_part)), n_entries
@@ -250,7 +250,7 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
 class FoundComponents(NamedTuple):
     """Outcome of a search for components."""
 
-    n_sweeps: int  # that were released
+    n_sweeps: int  # that were released; 0 without a search
     # None if all could be noise or chance, or the trial ended the search.
     components: SharedComponents | None = None
     noise_variance: float = math.nan  # of values about the model with components

@@ -179,6 +179,13 @@ class EntryPlan:
         """True if the plan has releases that show components."""
         return self.perturbation != "sufficient_statistics" or self.with_pairs
 
+    def solves_for_core(self, n_modes: int) -> bool:
+        """True if a Tucker fit solves for all numbers of its core at once.
+
+        Of a matrix it is a CP fit, but for descent.
+        """
+        return self.seeks_components and (n_modes > 2 or self.perturbation == "gradient")
+
 
 def plan_entries(
     n_observed: int, shape: Sequence[int], rank: int = 1, *, epsilon: float, delta: float,
@@ -189,11 +196,8 @@ def plan_entries(
     """
     # Values get half of epsilon if the last factor is released too, and 98 % beside a histogram,
     # for which twice the least epsilon is more than enough.
-    least = (
-        PIECEWISE_EPSILONS[0]
-        * (2 if perturbation == "output" else 1)
-        * (2 if chooses_bounds else 1)
-    )
+    releases_factor = perturbation == "output" and rank > 0
+    least = PIECEWISE_EPSILONS[0] * (1 + releases_factor) * (1 + chooses_bounds)
     if not epsilon >= least:
         raise ValueError(
             f"epsilon must be at least {least:g} for perturbation={perturbation!r} and these "
@@ -215,7 +219,7 @@ def plan_entries(
         case "gradient":
             n_steps, name = DESCENT_STEPS if max_iter is None else max_iter, EntryGradients.name
             planned = ReleasePlan.split(left, delta, {name: 1.0}, {name: n_steps}).planned
-        case "input":
+        case "input" | "output" if not releases_factor:
             planned = (PlannedRelease(Entries.name, PrivacyCost(epsilon=left)),)
         case "output":  # values and the last factor get half each
             planned = _divided(Entries.name, RidgeBlock.name, 0.5, left, delta)
@@ -365,7 +369,7 @@ class PersonPlan:
     # Planned uses of `unit_levels`: one for a start, the others together for the level.
     n_level_uses: int
     n_rounds: int  # releases of the effects of each shared mode
-    uses_by_mode: tuple[int, ...]  # planned releases of effects that one of each shared mode takes
+    uses_by_mode: tuple[int, ...]  # planned uses that one release of each mode takes
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -375,7 +379,7 @@ class PersonPlan:
 
     @property
     def place_of_longest(self) -> int:
-        """Place of the longest mode among shared ones, whose biases take most."""
+        """Place among shared modes of the one of most uses: the longest, but for rounding."""
         return self.uses_by_mode.index(max(self.uses_by_mode))
 
     def costs_of_biases(self) -> list[PrivacyCost]:
@@ -416,8 +420,8 @@ def plan_persons(
     n_sweeps = 0
     if rank > 0 and snr_in_person_sums(shape, unit_mode, epsilon, delta) >= 1:
         n_sweeps = defaults.DIRECTION_SWEEPS
-    # Residuals about better effects are more informative, and of other modes have less of theirs
-    # in them; with pure noise the division of epsilon costs more than that.
+    # Residuals about better effects are more informative, and effects of other modes disturb them
+    # less; with pure noise the division of epsilon costs more than that.
     has_rounds = delta > 0 or math.isinf(epsilon)
     n_rounds = defaults.ROUNDS if has_rounds else 1
     # Errors of effects are, as noise, in proportion to the number of rows if entries of a unit are
@@ -494,7 +498,7 @@ def check_model_size(
     if not plan.seeks_components:
         ranks = (0,) * len(shape)
     lengths, n_rows = [float(n) for n in shape], float(sum(shape))
-    if full_core:
+    if full_core and (isinstance(plan, PersonPlan) or plan.solves_for_core(len(shape))):
         # Matrices of pairs of entries of a core: normal equations, their average, the solver's.
         held += 16 * math.prod(map(float, ranks)) ** 2
     for n, r in zip(lengths, ranks, strict=True):

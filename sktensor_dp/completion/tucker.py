@@ -28,7 +28,8 @@ class PrivateTuckerCompletion(
     rank : int or sequence of int, default=3
         Columns of each factor, 1 or more: for mean and biases alone, as a baseline, use
         ``PrivateCPCompletion(0)``. One number holds for all modes, capped by their lengths. The
-        rank of ``unit_mode`` is not used: each unit has its own slice of the core.
+        rank of ``unit_mode`` is only how many columns of 0 units have: each has its own slice of
+        the core.
     bounds, shape, row_names, epsilon, delta, perturbation, unit_mode, \
 max_iter, accountant, random_state, verbose
         As for :class:`PrivateCPCompletion`.
@@ -40,8 +41,8 @@ max_iter, accountant, random_state, verbose
     core_ : ndarray of shape rank
         The core. Not with a ``unit_mode``, where each unit has its own slice. It is 0 where noise
         hides all components, or they are for ``fold_in`` alone (``n_components_`` counts those).
-    n_components_, mean_, mean_error_, biases_, bias_errors_, shape_, perturbation_, n_iter_, \
-privacy_report_, n_features_in_
+    n_components_, mean_, mean_error_, biases_, bias_errors_, bounds_, shape_, perturbation_, \
+n_iter_, privacy_report_, n_features_in_, feature_names_in_
         As for :class:`PrivateCPCompletion`.
 
     See Also
@@ -84,11 +85,13 @@ privacy_report_, n_features_in_
         Returns
         -------
         ndarray of shape (n, sum of ranks)
-            0 for rows below 0 or beyond the shape, and with a ``unit_mode`` for units, or
-            everywhere if no components were found.
+            0 for rows below 0 or beyond the shape; with a ``unit_mode`` for units; and everywhere
+            if no components were found, or the core is 0.
         """
         coordinates = self._coordinates(X)
-        factors = vars(self).get("factors_")
+        # Columns of factors beside a core of 0 are arbitrary.
+        has_core = np.any(vars(self).get("core_", 1.0))
+        factors = vars(self).get("factors_") if has_core else None
         parts = []
         for mode, rows in enumerate(coordinates.T):
             part = np.zeros((len(rows), self._ranks[mode]))

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.completion.plan import plan_entries, plan_persons
+from sktensor_dp.completion.absent_components import expected_warnings
+from sktensor_dp.completion.plan import check_model_size, plan_entries, plan_persons
 from sktensor_dp.tensor.normal_equations import posterior_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -56,7 +58,49 @@ def test_the_default_is_chosen_by_public_numbers():
         fitted = build(rank=0, epsilon=0.1).fit(X0, Y0)
     assert fitted.transform(X0).shape == (len(X0), 0)
     for perturbation in PERTURBATIONS:
-        assert build(rank=0, perturbation=perturbation).fit(X0, Y0).weights_.shape == (0,)
+        fitted = build(rank=0, perturbation=perturbation).fit(X0, Y0)
+        assert fitted.weights_.shape == (0,)
+        assert not fitted.privacy_report_.composition.unused
+
+
+@all_models
+@pytest.mark.parametrize("perturbation", ["input", "sufficient_statistics"])
+def test_without_components_features_are_0_as_the_warning_says(model, perturbation):
+    of_none = r"rank=0" if model is PrivateCPCompletion else r"PrivateCPCompletion\(0\)"
+    with pytest.warns(NotEnoughDataWarning, match=f"transform returns 0.* {of_none} asks for none"):
+        fitted = build(model, perturbation=perturbation, epsilon=0.1).fit(X0, Y0)
+    assert fitted.n_components_ == 0
+    assert not fitted.transform(X0).any()
+
+
+def test_steps_of_descent_count_as_iterations():
+    assert build(perturbation="gradient", max_iter=5).fit(X0, Y0).n_iter_ == 5
+
+
+def test_a_core_is_called_slow_only_where_a_fit_solves_for_it():
+    model, known = build(PrivateTuckerCompletion), {"epsilon": 1.0, "delta": 1e-6, "max_iter": None}
+
+    def is_slow(shape, perturbation):
+        ranks = (51, 51) if len(shape) == 2 else (14, 14, 14)
+        plan = plan_entries(2000, shape, max(ranks), perturbation=perturbation, **known)
+        return bool(expected_warnings(model, plan, ranks, 2000, shape))
+
+    assert not is_slow((60, 60), "input")
+    assert not is_slow((60, 60), "output")
+    assert is_slow((60, 60), "gradient")
+    assert is_slow((60, 60, 60), "input")
+    # Memory, too, is counted for all pairs of its numbers only there.
+    too_much = pytest.raises(ValueError, match="GB of memory")
+    for perturbation, refused in (("input", nullcontext()), ("gradient", too_much)):
+        plan = plan_entries(2000, (250, 250), 200, perturbation=perturbation, **known)
+        with refused:
+            check_model_size(plan, (250, 250), (200, 200), 200, full_core=True)
+
+
+@pytest.mark.parametrize(("options", "most"), [({}, 4), (SLICE, 2)])
+def test_reports_count_the_components_that_ranks_allow(options, most):
+    fitted = build(PrivateTuckerCompletion, rank=(9, 2, 2), epsilon=INF, **options).fit(X0, Y0)
+    assert f"Components found: {fitted.n_components_} of {most}." in fitted.privacy_report_.notes
 
 
 @all_models
@@ -179,7 +223,7 @@ def test_modes_may_have_ranks_of_their_own(perturbation):
         (PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1), "Components are not sought"),
         (PrivateCPCompletion(2, bounds=(0, 1), shape=(60, 60), unit_mode=0, delta=0),
          "sought: no release shows those of units at delta=0, epsilon=1. .* need a delta above 0"),
-        (PrivateTuckerCompletion(51, bounds=(0, 1), shape=(60, 60), perturbation="input"),
+        (PrivateTuckerCompletion(51, bounds=(0, 1), shape=(60, 60), perturbation="gradient"),
          "will take minutes"),
     ],
 )  # fmt: skip
