@@ -68,7 +68,7 @@ class DirectionSearch:
         kept = self._kept_weights()
         effects, level = tuple(one.effects for one in self._biases), self._biases[0].values.level
         about = ReleasedEffects(effects, level, self._deviation**2)
-        scale = 2 * self._ask.public("half")  # no residual is larger than the range is wide
+        scale = 2 * self._ask.public("half")  # residuals beyond the width of the range are clipped
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)
         noisy = self._ask(query).as_sum()
         sums, moment_sum = np.split(noisy.value, [len(self._sums)])
@@ -88,9 +88,8 @@ class DirectionSearch:
         """
         # The second moment of units' weights is m in directions that explain nothing, and larger by
         # `excess_of_assumed` in those that explain the assumed variance. Directions of the first
-        # sweep are random: m is the mean eigenvalue of its moment, which is the trace, as moments
-        # are stored over r. (Without clipping, and if units have few of all cells, it is p + p (1 -
-        # p) for weights of posterior variance p.)
+        # sweep are random, so that m is the mean eigenvalue of its moment. Moments are stored over
+        # r: the stored trace is m, and r times a stored moment is a moment.
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
         assumed_excess = excess_of_assumed(self._n_entries_each)
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
@@ -206,7 +205,8 @@ def forgetting_factor(explained: Floats, cosine: float, n_trial: int, noise: flo
     """
     # A random squared cosine is near 1 at the trial if each sweep multiplies it by
     # g = cosine ** (-1 / n_trial): growth is fastest if earlier sums weigh 1 / sqrt(g). A direction
-    # that explains half of the assumed variance has grown already: its earlier sums weigh 1.
+    # that explains half of the assumed variance has grown already: its earlier sums weigh 1. Both
+    # are multiplied by `noise`, as averages over sweeps reduce no error that all sweeps share.
     growth = max(cosine ** (-0.5 / n_trial), 1.0) - 1  # sqrt(g) - 1
     return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 

@@ -16,9 +16,10 @@ DIRECTION_SWEEPS = 24
 # Fraction of these releases after which components must gain more than biases would; otherwise the
 # rest pays for biases and levels.
 DIRECTION_TRIAL = 3 / 8
-# Prior variance of a component at the start of a fit, relative to the variance of values.
+# Variance that each component is assumed to explain in a search, relative to that of values.
 COMPONENT_VARIANCE = 0.1
 # Largest relative increase of the expected prediction error by releasing products of pairs.
 PAIR_LOSS = 0.002
-# A direction is kept if its eigenvalue exceeds that of chance by this many deviations of noise.
+# A direction is kept if its eigenvalue exceeds that of chance by this many deviations of noise, and
+# by the largest eigenvalue of noise alone.
 CERTAIN = 3.0

@@ -46,8 +46,8 @@ def unexplained_variance(deviation: float, explained: float) -> float:
 def count_components(attributes: Mapping[str, Any]) -> int:
     """Number of components in fitted attributes; with a full core the largest rank of a mode.
 
-    Components that change no prediction do not count. Of those that `fold_in` uses, the rank of
-    their weights counts.
+    Components that change no prediction do not count. Of those that only `fold_in` uses, the rank
+    of their mixing counts.
     """
     # If there are no weights and no core, or they are 0, components may be in `_shared` alone.
     if np.any(attributes.get("weights_", 0)):

@@ -127,7 +127,7 @@ class PersonValues:
     """Released facts on values of units so far; one object for the biases of all modes."""
 
     n_with_values: int  # units with values
-    level: float  # mean of values less the middle of the bounds, and once released less biases
+    level: float  # mean of values minus the middle of the bounds; of residuals once released
     deviation: float  # of values about their unit's level
     share_varied: float  # of units whose values vary, if they vary equally and others not at all
     by_level: float = 0.0  # as `by_own_level`

@@ -122,8 +122,8 @@ REASONS = {
     ),
     "n_samples": ("rows that are at hand are counted. It announces how many a Dask collection has"),
     "groups": (
-        "its units are no rows. All entries of a person are protected by a completion with "
-        "unit_mode=0"
+        "it does not protect groups of rows. All entries of a person are protected by a completion "
+        "with unit_mode=0"
     ),
 }
 

@@ -59,9 +59,9 @@ class Entries(Query):
     description = "the value of every entry"
     laws = (GAUSSIAN, PIECEWISE)
 
-    # Half the width R of the range. Any R that noise can be scaled by is allowed, as R is not
-    # multiplied by anything.
-    half: float  # half of R; public
+    # Half of the width R of the range; public. Other queries limit R, as they multiply values; this
+    # one takes any that noise can be scaled by.
+    half: float
 
     @property
     def l2_sensitivity(self) -> float:

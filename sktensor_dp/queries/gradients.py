@@ -29,7 +29,7 @@ class Jacobian:
     def __init__(
         self,
         index_set: IndexSet,  # where values were observed
-        factors: Sequence[Floats],  # (shape[m], ranks[m]); with the weights of a CP model in one
+        factors: Sequence[Floats],  # (shape[m], ranks[m]); of a CP model without its weights
         core: Floats | None = None,  # of shape ranks; None for a CP model
     ) -> None:
         sizes = tuple(len(factor) for factor in factors)

@@ -44,8 +44,8 @@ class UnitLevels(Query):
     """Sums over units of mean and variance of a unit's values, of who has any, and of deviations.
 
     Variances are in units of half the width of the range, and who has values counts as that half.
-    Values may be less released effects. Deviations are the roots of variances; last are squares of
-    means, in units of the width. Order 1 leaves out both.
+    Released effects may be subtracted from values. Deviations are the roots of variances; last are
+    squares of means, in units of the width. Order 1 leaves out both.
     """
 
     name, family = "unit_levels", "persons"
@@ -202,7 +202,7 @@ class SharedRowSums(Query):
         counts, n_entries = np.bincount(pair), _unit_sums(chunk, None).take(unit)
         n_others = n_entries - counts.take(pair)
         sum_of_others = _unit_sums(chunk, values).take(unit) - np.bincount(pair, values).take(pair)
-        # If all rows are as likely, the mean residual is the row's effect by this factor.
+        # With equally likely rows the mean residual, times 1 - 1 / n_rows, is the row's effect.
         residuals = (1 - 1 / n_rows) * (values - sum_of_others / np.maximum(n_others, 1.0))
         has_one_row = n_others == 0
         residuals[has_one_row] = values[has_one_row] - self.about.level

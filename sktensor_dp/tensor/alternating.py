@@ -51,7 +51,7 @@ def _off_diagonal_product(A: scipy.sparse.csr_matrix, squares: Floats, V: Floats
 def fit_core(
     entries: SortedEntries, values: Floats, factors: Sequence[Floats], rng: np.random.Generator
 ) -> Floats:
-    """Core of a Tucker model with given factors, by ridge regression on the observed values."""
+    """Core of a Tucker model with given factors: by ridge regression, or a projection if large."""
     # Normal equations of a larger core would take over 8 MB and most of the time.
     most_solved = 1024
     # Most multiplications for the normal equations, but at least 20 entries are used per unknown.
@@ -172,19 +172,19 @@ class Alternation(Protocol):
     """Alternating minimisation that `run_sweeps` accelerates."""
 
     def sweep(self) -> float:
-        """Update all parameters once; return the noise variance, which falls."""
+        """Update all parameters once; return the variance of residuals, which falls."""
 
     def state(self) -> list[Floats]:
         """Return the parameters to extrapolate, as a list of arrays."""
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
-        """Replace the parameters and the noise variance."""
+        """Replace the parameters, which leave this variance of residuals."""
 
 
 def run_sweeps(
     alternation: Alternation, max_iter: int, tol: float, known_variance: float = 0.0
 ) -> tuple[int, bool]:
-    """Sweep until the noise variance settles; return the number of sweeps, and True if it did.
+    """Sweep until the residual variance settles; return the number of sweeps, and True if it did.
 
     It settles once a sweep changes it by less than `tol` of itself or of the `known_variance`.
     """

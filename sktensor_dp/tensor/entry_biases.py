@@ -162,10 +162,11 @@ class RowRegression:
 def _fitted_biases(
     rows: Any, sums: Floats, regression: RowRegression, mode: int, prior_variance: float
 ) -> tuple[Floats, Floats, float, float]:
-    """Biases (n_m,) of a mode, their variances, a constant to add to the mean, and mean square.
+    """Biases (n_m,) of a mode, their variances, a constant to add to the mean, and prior variance.
 
-    `sums` (n_m,) are less the parts of the mean and of biases of other modes. The constant, the
-    mean of biases about a regression, is subtracted from biases; the mean square is about both.
+    The mean and biases of other modes are subtracted from `sums` (n_m,) already. The constant is
+    the mean of biases about the regression, and is subtracted from them. The next prior variance is
+    the mean square of biases about the regression and the constant.
     """
     totals = rows.weight_totals
     # For the regression the variance of biases about it counts as noise.

@@ -479,7 +479,7 @@ ARGUMENTS = [
 ARGUMENTS.append(Row(
     "groups of a tensor", partial(PrivateTensorPowerMethod, n_components=1), {},
     (lambda model: model.fit_tensor(np.zeros((3, 3, 3)), groups=[0, 1, 2]),),
-    "fit_tensor takes no groups: its units are no rows", TypeError,
+    "fit_tensor takes no groups: it does not protect groups of rows", TypeError,
 ))  # fmt: skip
 ARGUMENTS += [
     Row(f"weights of {noun}", model, {}, fit(X, sample_weight=np.ones(8)),
