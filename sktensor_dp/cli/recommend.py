@@ -79,22 +79,15 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     rated, values = read_ratings(run)
     is_given = ~np.isnan(values)
     entries = np.array([run.groups, rated], object).T  # (n_rows, 2): person and item
-    # Whoever holds the ratings reads this: exact numbers of them may be shown.
-    n_ratings = counted(is_given.sum(), "rating")
     *_, row_names = model.row_names or [()]
     listed, (low, high) = {*row_names}, model.bounds_
     known = [(person, item) for person, item in entries[is_given] if item in listed]
+    # Whoever holds the ratings reads this: exact numbers of them may be shown.
+    n_ratings = counted(is_given.sum(), "rating")
     if not known:
         raise ValueError(
             f"of {n_ratings} none names a known item: --item COLUMN must hold names as in "
             f"{items_file}"
-        )
-    if n_beyond := int(np.sum((values < low) | (values > high))):
-        print(
-            f"warning: {n_beyond:,} of {n_ratings} lie outside of the bounds of the run, {low:g} "
-            f"to {high:g}, and count as the nearest end: is --rating {options.rating} in the same "
-            "units?",
-            file=sys.stderr,
         )
     persons = model.fold_in(entries[is_given], np.clip(values[is_given], low, high))
     # An item whose rating is missing may be recommended.
@@ -103,9 +96,8 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     )
     titles = _titles(items_file)  # as the run wrote them, which are public
     n_known = Counter(person for person, _ in {*known})
-    table: list[list[object]] = [
-        ["person", "known_items", "rank", "item", "expected_rating", "title"]
-    ]
+    head = ["person", "known_items", "rank", "item", "expected_rating", "title"]
+    table: list[list[object]] = [[*head]]
     for person, items, expected in zip(persons.units, found.rows, found.values, strict=True):
         for rank, (item, rating) in enumerate(zip(items, expected, strict=True), start=1):
             if item is not None:
@@ -114,6 +106,10 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     if not titles:
         table = [row[:-1] for row in table]
     Folder.of_last_run(path).add(RECOMMENDED, table_of(table), private=True)
+    n_beyond = int(np.sum((values < low) | (values > high)))
+    n_titles = sum(item not in listed for item in rated if item in {*titles.values()})
+    for doubt in _doubts(options, model, int(is_given.sum()), n_beyond, len(known), n_titles):
+        print(f"warning: {doubt}", file=sys.stderr)
     n_persons = len(persons.units)
     summary = [
         f"Known items in {len(known):,} of {n_ratings}.",
@@ -121,21 +117,33 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     ]
     if n_complete := sum(all(item is None for item in items) for items in found.rows):
         summary.append(f"None are for {counted(n_complete, 'person')} who rated all items.")
-    if 2 * len(known) < is_given.sum():
-        print(
-            f"warning: most ratings name no known item: does --item {options.item} hold names as "
-            f"in {items_file}?",
-            file=sys.stderr,
-        )
-    if n_titles := sum(item not in listed for item in rated if item in {*titles.values()}):
-        print(
-            f"warning: {counted(n_titles, 'rating')} have a known title in --item {options.item}: "
-            f"name the column that has items as in {items_file}",
-            file=sys.stderr,
-        )
     print(" ".join(summary))
     print(
         f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for each of "
-        f"{counted(len(persons.units), 'person')}. Nothing protects it: show each person their own "
+        f"{counted(n_persons, 'person')}. Nothing protects it: show each person their own "
         f"rows alone. {'' if options.by_rating else ORDER}".rstrip()
     )
+
+
+def _doubts(
+    options: argparse.Namespace, model: PrivateCPCompletion, n: int, n_beyond: int, n_known: int,
+    n_titles: int,
+) -> Iterator[str]:  # fmt: skip
+    """Yield doubts about columns: of `n` ratings some lie beyond the bounds, or name a title."""
+    (low, high), items_file = model.bounds_, options.folder / "items.csv"
+    if n_beyond:
+        yield (
+            f"{n_beyond:,} of {counted(n, 'rating')} lie outside of the bounds of the run, {low:g} "
+            f"to {high:g}, and count as the nearest end: is --rating {options.rating} in the same "
+            "units?"
+        )
+    if 2 * n_known < n:
+        yield (
+            f"most ratings name no known item: does --item {options.item} hold names as in "
+            f"{items_file}?"
+        )
+    if n_titles:
+        yield (
+            f"{counted(n_titles, 'rating')} have a known title in --item {options.item}: name the "
+            f"column that has items as in {items_file}"
+        )

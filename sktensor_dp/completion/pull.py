@@ -91,7 +91,7 @@ class OfClips(NamedTuple):
     shifts: Floats  # errors of effects, as values are skewed
 
     def without(self, pull: Pull) -> "OfClips":
-        """The same for effects divided by the gains of this `pull`."""
+        """Numbers of effects divided by the gains of this `pull`."""
         gains = pull.gain(self.by_clip)
         return OfClips(self.precisions * gains**2, self.by_clip / gains, self.shifts)
 
