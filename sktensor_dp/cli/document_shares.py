@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sktensor_dp.cli.folder import Folder
-from sktensor_dp.cli.tables import table_of
+from sktensor_dp.cli.written_tables import table_of
 
 DOCUMENT_SHARES = "PRIVATE-document-shares.csv"
 

@@ -12,10 +12,11 @@ from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.run import MISSING, Run
-from sktensor_dp.cli.tables import table_of
+from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, move_to_units
+from sktensor_dp.gaussian_mixture.intervals import intervals_of
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by, strength
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -291,7 +292,7 @@ class Groups(Run):
         # Uniform noise of width 1 has a variance of 1 / 12.
         self._spreads = np.sqrt(np.maximum(model.variances_ - self._of_categories / 12, 0))
         self._means = np.clip(model.means_, *self._ranges.T)  # as fitted: some are logs
-        low, high, doubt = model._intervals(0.9)
+        low, high, doubt = intervals_of(model, 0.9)
         self._on_intervals = [doubt] if doubt else []
         if not np.isnan(low).all():
             self._on_intervals += INTERVALS

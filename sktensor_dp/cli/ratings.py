@@ -13,7 +13,7 @@ from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.public_lists import listed_name, public_columns, public_names
 from sktensor_dp.cli.run import Run
-from sktensor_dp.cli.tables import table_of
+from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of

@@ -15,7 +15,7 @@ from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.held_folder import held
 from sktensor_dp.cli.ratings import ORDER, order_of, read_ratings
 from sktensor_dp.cli.run import Run
-from sktensor_dp.cli.tables import table_of
+from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.completion import PrivateCPCompletion
 
 RECOMMENDED = "PRIVATE-recommendations.csv"

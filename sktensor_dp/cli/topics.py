@@ -23,7 +23,7 @@ from sktensor_dp.cli.public_lists import (
     vocabulary,
 )
 from sktensor_dp.cli.run import HOPEFUL, Run
-from sktensor_dp.cli.tables import table_of
+from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.exceptions import NotEnoughDataError

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,8 +29,8 @@ from sktensor_dp.gaussian_mixture.fitted import (
     SavedMixture,
     doubts_of_ends,
     gaussians_of,
-    names_where,
 )
+from sktensor_dp.gaussian_mixture.intervals import intervals_of
 from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
     forecast_mixture,
@@ -42,7 +41,7 @@ from sktensor_dp.gaussian_mixture.plan import (
 from sktensor_dp.gaussian_mixture.recipe import fit_mixture
 from sktensor_dp.mixtures.gaussians import log_density, responsibilities
 from sktensor_dp.mixtures.places import places_of
-from sktensor_dp.mixtures.uncertainty import MeanErrors, std_of_means
+from sktensor_dp.mixtures.uncertainty import MeanErrors
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import n_unique
@@ -442,7 +441,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         k, d = self.means_.shape
         names, bounds = named_ranges(self, feature_names, ranges)
-        low, high, doubt = self._intervals(level)
+        low, high, doubt = intervals_of(self, level)
         if doubt:
             warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
         if not {*undo} <= {*names}:
@@ -524,45 +523,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         (True, True)
         """
         check_is_fitted(self)
-        low, high, doubt = self._intervals(level)
+        low, high, doubt = intervals_of(self, level)
         if np.isnan(low).all():
             raise ValueError(doubt)
         if doubt:
             warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
         return low, high
-
-    def _std_of_means(self) -> Floats | None:
-        """Root mean squared errors of means, as `std_of_means` has them; None if unknown."""
-        if not hasattr(self, "_mean_errors"):
-            return None
-        n_units = max(round(self.privacy_report_.n_units), 2)
-        return std_of_means(gaussians_of(self), self._mean_errors, n_units, as_generator(0))
-
-    def _intervals(self, level: float) -> tuple[Floats, Floats, str]:
-        """Normal intervals around means, NaN where there are none, and sentences on doubts."""
-        if not 0 <= level < 1:
-            raise ValueError(f"level must lie in [0, 1), got {level!r}.")
-        std, doubts = self._std_of_means(), []
-        if std is None:
-            reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
-            nowhere = np.full(self.means_.shape, np.nan)
-            return nowhere, nowhere, f"There are no intervals: {reason}."
-        without = np.isnan(std[0])
-        if skewed := names_where(self, without):
-            doubts.append(
-                f"There are no intervals of {' and '.join(skewed)}: groups are skewed there, or "
-                "have nearly one value, as by many zeros or a long tail; how they share it is not "
-                "known."
-            )
-        if rare := names_where(self, (self._mean_errors.observed < 0.5) & ~without):
-            seen = names_where(self, (self._mean_errors.most_observed < 0.5) & ~without)
-            most = "Most" if seen else "Noise may hide that most"
-            doubts.append(
-                f"{most} rows lack {' and '.join(seen or rare)}: if they do for values that are "
-                "seen, as by dropout, with little epsilon 7 in 10 of the 90% intervals there hold."
-            )
-        reach = float(ndtri((1 + level) / 2)) * std
-        return self.means_ - reach, self.means_ + reach, " ".join(doubts)
 
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Forecast the noise of a fit from public numbers.

@@ -1,6 +1,6 @@
 """Standard deviations of the means of a mixture: sampling, noise, and overlap of the groups.
 
-`means_interval` (`gaussian_mixture/estimator.py`) makes intervals of them.
+`gaussian_mixture/intervals.py` makes intervals of them.
 """
 
 from dataclasses import dataclass, replace

@@ -23,6 +23,7 @@ from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER
+from sktensor_dp.gaussian_mixture import intervals
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -487,7 +488,7 @@ def test_averages_at_the_edge_of_a_range_are_doubted(command, visits, tmp_path):
 def test_codes_among_numbers_stop_a_run_and_absent_intervals_have_a_reason(
     command, visits, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(PrivateGaussianMixture, "_std_of_means", lambda _: None)
+    monkeypatch.setattr(intervals, "std_by_errors", lambda _: None)
     head, *rows = visits.read_text("utf-8").splitlines()
     cells = [row.split(",") for row in rows]
     asked = (*RANGES, "--missing", "NA", "?", "-999", "--groups", 2, "--epsilon", 4)
@@ -540,7 +541,7 @@ def test_only_columns_without_intervals_are_marked(command, visits, tmp_path, mo
     def one_is_unknown(model):
         return np.full(model.means_.shape, 1.0) * [1.0, np.nan]
 
-    monkeypatch.setattr(PrivateGaussianMixture, "_std_of_means", one_is_unknown)
+    monkeypatch.setattr(intervals, "std_by_errors", one_is_unknown)
     done = command("groups", visits, *RANGES, "--missing", "NA", "?", "-999", "--groups", 1)
     page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
     for text in (done.out, page):
