@@ -55,7 +55,8 @@ CLAMPED = (
 INTERVALS = (
     "Intervals show noise, chance, and tails that are cut within: as long as noise may hide, up to "
     "log-normal ones; not how missing numbers differ. They are wide of a column with many zeros or "
-    "a long tail. --log-range helps with a long tail, where all numbers are above 0.",
+    "a long tail; of a long tail that noise hides within several groups they hold hardly any. "
+    "--log-range helps with a long tail, where all numbers are above 0.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
 ENDS = ("", " low", " high")  # columns of an average and of its interval

@@ -224,11 +224,11 @@ class Forecast(InvertibleForecast):
 
     def _table(self) -> Table:
         """Noise and signal of each release, with the verdict and what it assumes."""
-        least = "no number would be enough"
+        needed = "no number would be enough"
         if math.isfinite(self.n_samples_needed):
             components = counted(self.n_components, self.component)
-            least = f"the least for {components} is about {self.n_samples_needed:,}"
-        title = f"{self._sizes}: {self.verdict}{self._verdict_is_for}; {least}."
+            needed = f"all of {components} are likely from about {self.n_samples_needed:,} on"
+        title = f"{self._sizes}: {self.verdict}{self._verdict_is_for}; {needed}."
         rows = [
             [row.name, *map("{:.3g}".format, (row.sigma, row.noise, row.signal, row.ratio))]
             for row in self.releases

@@ -494,7 +494,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         steps moved. Their limits:
 
         - They are for the groups shown; another run may find other groups. Where groups share a
-          tail, rows between them may be of either.
+          tail, rows between them may be of either: of several groups that are skewed within, and
+          noise hides it, few intervals hold. Take logs of such columns.
         - They are for means of samples clamped to ranges and scaled down to ``data_norm``.
         - They count what clips take of log-normal tails that are as skewed as released shifts are,
           within noise, and of values farther out where released second moments show these; of

@@ -33,7 +33,7 @@ def intervals_of(model: Any, level: float) -> tuple[Floats, Floats, str]:
         doubts.append(
             f"There are no intervals of {' and '.join(skewed)}: groups are skewed there, or "
             "have nearly one value, as by many zeros or a long tail; how they share it is not "
-            "known."
+            "known, and intervals of other columns may hold too few, too. Logs help."
         )
     if rare := names_where(model, (model._mean_errors.observed < 0.5) & ~without):
         seen = names_where(model, (model._mean_errors.most_observed < 0.5) & ~without)
