@@ -132,7 +132,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("ratings forecast-ratings", "--each N", integer(1, 10**6), 20,
      "items that a person rates, about"),
     ("ratings forecast-ratings", "--deviation X", POSITIVE, None, "typical distance of "
-     "ratings from their average; else a quarter of bounds, half of two in a row such as 0 1"),
+     "ratings from their average; see --forecast"),
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
     ("groups", "--range COLUMN LOW HIGH", str, ANY, "column to use, its public range; for each"),
     ("groups", "--log-range COLUMN LOW HIGH", str, ANY, "column of positive numbers whose logs "
