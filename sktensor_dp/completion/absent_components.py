@@ -22,7 +22,7 @@ def expected_warnings(
     model: Any, plan: EntryPlan | PersonPlan, ranks: Sequence[int], n_units: int,
     shape: tuple[int, ...],
 ) -> list[Warning]:  # fmt: skip
-    """Warning, by public numbers, that no components are sought or that the fit is slow."""
+    """Warning, before a fit, that no components are sought or that it is slow."""
     # A sweep over a core of this size takes two seconds; time grows with its square.
     slow_core = 2500
     if max(ranks) > 0 and not plan.seeks_components:
@@ -63,7 +63,7 @@ def warnings_of_noise(
 
 
 def components_not_sought(model: Any, n_units: int, shape: tuple[int, ...]) -> Warning:
-    """Warning, by public numbers, that no components are sought."""
+    """Warning that no components are sought, by public numbers or by the caller's choice."""
     more = " The decision follows from public numbers alone"
     unchanged = "; component_share= of forecast() does not change it."
     if model.unit_mode is None:
@@ -71,6 +71,8 @@ def components_not_sought(model: Any, n_units: int, shape: tuple[int, ...]) -> W
         more += unchanged
         if model.perturbation == "auto":
             more += " With perturbation='input' they are sought all the same."
+        else:  # the caller chose "sufficient_statistics"
+            why, more = f"perturbation={model.perturbation!r} shows none, here at", ""
     else:
         observed = ASSUMED.observed_share
         n_observed = math.ceil(observed * math.prod(shape))

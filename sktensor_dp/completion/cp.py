@@ -56,16 +56,17 @@ class PrivateCPCompletion(
         fitted, and then, if it has components, its last factor once more: with a `rank` above 0
         its budget is spent in either case. ``"auto"`` is ``"input"`` where public numbers
         say that components stand out of its noise and gain more than biases lose by it, and
-        ``"sufficient_statistics"`` elsewhere. In that case, for long tables with few columns, it
-        also releases sums of products of two values of a row, which give ``fold_in`` its
-        components.
+        ``"sufficient_statistics"`` elsewhere. If it chooses the latter, for long tables with few
+        columns, it also releases sums of products of two values of a row, which give ``fold_in``
+        its components.
     unit_mode : int or None, default=None
         None protects each value, at coordinates that are public. An int protects all entries
         of a row of that mode together, coordinates included.
     max_iter : int or None, default=None
-        Most sweeps of each run over released values, which cost nothing: runs of biases, of
-        components, and again without those that noise explains. For ``"gradient"`` the number of
-        steps, each of which is a release. None takes 1000, and 30 steps. Not with a ``unit_mode``.
+        Most sweeps of each run over released values, which cost nothing: of components, and again
+        without those that noise explains, or of biases if `rank` is 0. For ``"gradient"`` the
+        number of steps, each of which is a release. None takes 1000, and 30 steps. Not read for
+        ``"sufficient_statistics"``; not with a ``unit_mode``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -80,8 +81,9 @@ class PrivateCPCompletion(
         ``unit_mode``, only if components were found: factors of the other modes, of a matrix
         scaled so that a unit's own weights have unit variance, and 0 for units. Where
         ``entry_pairs`` were released: the components for ``fold_in``, which may be fewer than
-        `rank`, and 0 for rows of the first mode.
-    weights_ : ndarray of shape (rank,)
+        `rank`, and 0 for rows of the first mode. ``"sufficient_statistics"`` without these has no
+        columns.
+    weights_ : ndarray of shape (n_columns,)
         Non-negative, one for each column of ``factors_``; decreasing, unless ``entry_pairs``
         were released. Not with a ``unit_mode``.
     n_components_ : int

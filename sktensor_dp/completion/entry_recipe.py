@@ -65,7 +65,7 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
     effects = [_effects(model, index_set, mode) for mode in range(1, index_set.n_modes)]
     level_variance = float(model.bias_prior_variances[0])
     average, error = _average(model, index_set)
-    of_rows = level_variance / max(int((index_set.counts[0] > 0).sum()), 1)  # that rows are drawn
+    of_rows = level_variance / max(int((index_set.counts[0] > 0).sum()), 1)  # as rows are a sample
     state = {
         "mean_": model.mean, "biases_": model.biases, "factors_": model.factors, "_model": model,
         "perturbation_": plan.perturbation,

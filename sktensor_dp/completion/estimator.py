@@ -244,7 +244,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """
         bounds, indices = checked_bounds(self), indices_of(self.row_names)
         chunks = read_entries(checked, X, y, indices, given_shape, bounds, repeated)
-        shape, n_units = chunks.shape, chunks.n_units
+        shape, n_units = chunks.shape, chunks.n_units  # without a unit_mode units are entries
         plan, ranks = self._plan(n_units, shape)
         self._refuse_search_in_vain(n_units, shape)
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)

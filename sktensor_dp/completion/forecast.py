@@ -251,6 +251,8 @@ class CompletionForecast(InvertibleForecast):
         of_units = parameters["unit_mode"] is not None
         if of_units and parameters["delta"] == 0:
             return "Components of units need a delta above 0."
+        if not of_units and parameters["perturbation"] == "sufficient_statistics":
+            return "perturbation='auto' seeks components where public numbers favour it."
         words = {
             "epsilon": "epsilon={:g}", "units": "{:,.0f} " + ("units" if of_units else "entries"),
             "each": "{:,.0f} entries of each unit",

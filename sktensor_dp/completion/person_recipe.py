@@ -190,7 +190,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     residual = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation_and_share)
     level_variance = level.level_variance(residual, values.measured_part)
-    # Variance of units' means. Sums of order 1 have no squares of these: take that of values.
+    # Variance of units' means. Order 1 has no squares of these: take that of values in a unit.
     of_means = values.deviation**2
     if order_of(ask) == 2:
         of_means = level_variance + residual * (1 - values.measured_part)

@@ -145,7 +145,7 @@ class ModelOptions:
     ranks: tuple[int, ...]  # columns of each factor; all the same without a full core
     full_core: bool  # True for Tucker: all combinations of columns are components
     random_state: np.random.RandomState  # of starts
-    max_iter: int | None = None  # most sweeps over released values; None takes SWEEPS
+    max_iter: int | None = None  # most sweeps of a run over released values; None: SWEEPS
 
 
 def tucker_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
@@ -182,7 +182,7 @@ class EntryPlan:
     def solves_for_core(self, n_modes: int) -> bool:
         """True if a Tucker fit solves for all numbers of its core at once.
 
-        Of a matrix it is a CP fit, but for descent.
+        Of a matrix a Tucker fit is a CP fit, except by descent.
         """
         return self.seeks_components and (n_modes > 2 or self.perturbation == "gradient")
 
@@ -428,7 +428,7 @@ def plan_persons(
     # spread: their squares add up to least if mu squared is too.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
-    # Own entries tell the level of who folds in; beside components only biases tell less by noise.
+    # Own entries tell the level of who folds in: beside components it gets half as much.
     n_level_uses, of_components = (2, defaults.DIRECTION_FRACTION) if n_sweeps else (4, 0.0)
     of_levels = n_level_uses / 2 * defaults.LEVEL_FRACTION
     if not has_rounds:  # a fraction of epsilon, not of mu squared: errors fall by its square

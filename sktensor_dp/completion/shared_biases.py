@@ -163,9 +163,9 @@ class SharedBiases:
     ) -> None:  # fmt: skip
         """Release sums of residuals about all biases so far.
 
-        `biases` are of all shared modes, and `n_left` releases of this mode follow. As many planned
-        uses of the query `paid_by` pay as `pooled` says, `precision` times as much, in mu squared,
-        as for the last release of this mode.
+        `biases` are of all shared modes, and `n_left` releases of this mode follow. Planned
+        uses of the query `paid_by`, `pooled` of them, pay; `precision` is their mu squared over
+        that of the last release of this mode, and has to agree.
         """
         variance = residual_variance(biases)
         about = ReleasedEffects(tuple(one.effects for one in biases), self.values.level, variance)
@@ -260,7 +260,7 @@ class SharedBiases:
             several = self._weight_in_order_2(several, releases[-1].sigma)
         # Noise may make the total weight negative.
         self.weights = max(several + self.n_alone, 1e-9) * self.shares
-        # Noise of all rows in two blocks.
+        # About: of all rows in two blocks, each with `sigma` of both, joined by their weights.
         self.total_variance = 2 * len(self.shares) * release.sigma**2
         # Clipped residuals show signs more than sizes. If values are skewed, most are on one side
         # of their unit's level, which adds a constant to all effects: subtract it.

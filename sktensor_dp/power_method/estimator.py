@@ -125,7 +125,7 @@ class PrivateTensorPowerMethod(
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_iter_ : int
-        Most iterations from each start.
+        ``max_iter``, as given or chosen.
     n_batches_needed_, n_batches_seen_, is_complete_ : int, int, bool
         Batches to find all components, batches read, and whether all are found (``"stream"``).
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)

@@ -28,7 +28,7 @@ STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
 
 @dataclass(frozen=True, eq=False)
 class FittedComponents:
-    """Components estimated from released moments, with their weights."""
+    """Components estimated from released values, with their weights."""
 
     components: Floats  # (k, n_features): unit vectors
     weights: Floats  # (k,): eigenvalues, decreasing
@@ -83,10 +83,10 @@ def warnings_of_noise(
         return ()
     return (
         NotEnoughDataWarning(
-            f"Of {counted(wanted, 'component')} asked for, the released moments show "
+            f"Of {counted(wanted, 'component')} asked for, released values show "
             f"{fitted.n_resolved} above their noise; {len(fitted.components)} were fitted. "
-            "More samples, a larger epsilon, a smaller data_norm or fewer n_components "
-            "would help: see forecast()."
+            "A larger epsilon, a smaller data_norm or fewer n_components would help, and for "
+            "fits of samples more of them (see forecast())."
         ),
     )
 

@@ -71,7 +71,7 @@ class UnitLevels(Query):
 
     @property
     def l1_sensitivity(self) -> float:
-        """``9 R / 8`` for ``order=1``, also to no values; otherwise infinity."""
+        """``9 R / 8`` for ``order=1``, also where one unit has no values; otherwise infinity."""
         return 9 / 4 * self.half * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: PersonChunks) -> Floats:

@@ -71,12 +71,12 @@ class SecondMoments(query.NonNegative):
         return query.Norms(l2=self.ball.norm**2)
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Dense symmetric matrix over the coordinates of z, the last of which is the constant."""
+        """Dense symmetric matrix over the coordinates of z, the last a constant if there is one."""
         scales, weights = chunk.scales(self.ball.radius), chunk.units.mean_weights
         return sum_over_rows(len(weights), lambda part: self._part(chunk, part, scales, weights))
 
     def _part(self, chunk: SampleChunk, part: slice, scales: Floats, weights: Floats) -> Floats:
-        """Sum of ``z z'``, z a scaled row and the constant, over rows times their `weights`."""
+        """Sum of ``z z'``, z a scaled row and any constant, over rows times their `weights`."""
         X, offset = chunk.X, self.ball.offset
         n_features = X.shape[1]
         size = self.ball.dimension(n_features)

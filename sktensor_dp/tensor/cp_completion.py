@@ -187,8 +187,8 @@ def complete_cp(
     noise_variance : float, optional
         Known variance of noise in the values, below which the estimate never falls.
     max_iter : int, default=1000
-        Most sweeps over all modes with components, and as many again after components that noise
-        explains are dropped. Five sweeps of mean and biases come first.
+        Most sweeps over all modes with components, after five of mean and biases, and as many
+        again after components that noise explains are dropped. At rank 0: of mean and biases.
     tol : float, default=1e-5
         Stop when a sweep changes the residual variance by a smaller fraction; 0 does all
         sweeps.

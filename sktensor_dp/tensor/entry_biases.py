@@ -190,10 +190,10 @@ def fit_row_sums(
     mean_variance: float = math.inf, mean_square: tuple[float, float] | None = None,
     features: Sequence[Floats] | None = None, max_iter: int = 30,
 ) -> CPCompletion:  # fmt: skip
-    """Fit mean and biases to noisy weighted sums of the values in every row, (n_m,) for each mode.
+    """Fit mean and biases to noisy weighted sums of values less `center` in every row.
 
-    `weights` (n_entries,) for each mode are those of entries. The mean has the prior mean `center`
-    and the prior variance `mean_variance`. `mean_square` is a noisy mean of ``(value -
+    Each mode has `sums` (n_m,) and `weights` (n_entries,) of entries. The mean has the prior mean
+    `center` and the prior variance `mean_variance`. `mean_square` is a noisy mean of ``(value -
     center)**2``, with the variance of its noise, by which the residual variance is estimated with
     the prior mean `value_variance`; without it the residual variance is that.
     """

@@ -326,7 +326,7 @@ class OnlinePowerMethod:
     # an answer is much noisier than others, the question is asked again, and both are averaged.
 
     # Algorithm 2 of Wang & Anandkumar (2016), but step 7 projects unit iterates, and an eigenvalue
-    # is that of its own iterate.
+    # is T(u, u, u) of the iterate u before this last move.
     n_components: int
     n_restarts: int
     max_iter: int
@@ -334,14 +334,14 @@ class OnlinePowerMethod:
     n_answers: int  # so far
     n_waits: int  # answers so far that made no step of their own
     log_precision: float  # mean logarithm of the precision of answers
-    weights: Floats  # T(v, v, v) of the components found, (n,)
+    weights: Floats  # eigenvalues of the components found, (n,)
     vectors: Floats  # components found, unit rows, (n, d)
     component_answers: BatchMean  # mean answers for the components found, (d, n)
     starts: Floats  # iterates for the current component, unit columns, (d, n_restarts)
     pending: BatchMean | None  # answers to the current question, too noisy for a step, (d, L)
     best_weight: float  # largest T(u, u, u) of the last step
     best_noise_variance: float  # of the noise in it
-    best_vector: Floats  # iterate of the start that had it, (d,)
+    best_vector: Floats  # iterate u that had it, moved once more, (d,)
 
     def __post_init__(self) -> None:
         check_at_least(1, n_restarts=self.n_restarts, max_iter=self.max_iter)
