@@ -104,7 +104,7 @@ def std_of_means(
     tail.
     """
     k, d = model.means.shape
-    noise, missed, tail_is_shared = parts.noise, parts.missed, parts.spread == 0
+    noise, missed, is_unknown = parts.noise, parts.missed, parts.spread == 0
     information, overlaps = _information(model, parts.observed, rng)
     unmoved, by_sampling, by_noise = _errors_of_steps(
         model, noise, parts.moved, information, n_rows
@@ -119,11 +119,11 @@ def std_of_means(
         by_chance = factor @ np.hstack([sampled, by_noise[j]])
         squares = np.square(by_chance).sum(axis=1) + np.square(factor @ unmoved[j])
         squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(missed[j])
-        if tail_is_shared.any():
+        if is_unknown.any():
             moves = overlaps[j] / weight * (model.means - model.means[j]).T
             squares += np.square(moves).sum(axis=1)
         errors[j] = np.sqrt(squares)
-    return np.where(tail_is_shared.any(axis=0), np.nan, errors)
+    return np.where(is_unknown.any(axis=0), np.nan, errors)
 
 
 class _StepErrors(NamedTuple):

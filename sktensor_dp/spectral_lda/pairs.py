@@ -69,7 +69,7 @@ class WhitenedPairs:
         """Frequencies of the words whose pairs were released."""
         return frequencies if self.words is None else frequencies[self.words]
 
-    def product(self, V: Floats) -> Floats:
+    def corrected_product(self, V: Floats) -> Floats:
         """Product of the corrected second moment with `V`, of shape (n_words, b)."""
         return product_of(self.corrected, V)
 

@@ -300,7 +300,7 @@ class _SpectralFit:
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
         pairs = pairs.with_concentration(concentration)
         topics = topics_of_pairs(
-            topics, weights, pairs.product, pairs.of_words(self._unigram),
+            topics, weights, pairs.corrected_product, pairs.of_words(self._unigram),
             pairs.released.sigma * pairs.correction.pair_scale,
         )  # fmt: skip
         return self._on_all_words(pairs, topics, weights, concentration)
