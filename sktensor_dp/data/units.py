@@ -105,7 +105,7 @@ class Units:
         return np.bincount(self.of_rows[flags], minlength=self.n) > 0
 
     def row_weights(self, factors: Floats) -> Floats:
-        """Weights of rows whose sum is that of units' means times `factors` (n_units,)."""
+        """Weights of rows whose weighted sum is that of units' means times `factors` (n_units,)."""
         return np.repeat(factors / self.sizes, self.sizes)
 
 

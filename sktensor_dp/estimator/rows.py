@@ -79,9 +79,9 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         Raises
         ------
         TypeError, ValueError
-            If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, of
-            two groups or more (or one that may be added or removed); no budget is spent, unless
-            only partitions of a Dask `X` show it.
+            If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, or a
+            single group with ``neighbours="replace_one"``; no budget is spent, unless only
+            partitions of a Dask `X` show it.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """

@@ -66,10 +66,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Shape of the groups, as in scikit-learn. Noisy shapes are moved to a common one, and that to
         a round one, by their known noise; "full" therefore costs little on round groups.
     data_norm : float, "auto" or None, default=None
-        Public Euclidean norm that samples are scaled down to; required. ``"auto"`` spends two
-        percent of the budget on a noisy histogram, and takes the norm that one sample in a hundred
-        exceeds, or with ``groups`` the mean norm of one group in a hundred. Scale columns of
-        different units first (:func:`~sktensor_dp.scale_by_ranges`).
+        Public Euclidean norm, required: samples are scaled down to it in second moments and final
+        means of one group, else to eight times it. ``"auto"`` spends two percent of the budget on a
+        noisy histogram, and takes the norm that one sample in a hundred exceeds, or with ``groups``
+        the mean norm of one group in a hundred. Scale columns of different units first
+        (:func:`~sktensor_dp.scale_by_ranges`).
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
@@ -496,7 +497,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         - They are for the groups shown; another run may find other groups. Where groups share a
           tail, rows between them may be of either: of several groups that are skewed within, and
           noise hides it, few intervals hold. Take logs of such columns.
-        - They are for means of samples clamped to ranges and scaled down to ``data_norm``.
+        - They are for means of samples clamped to ranges and scaled down as ``data_norm`` says.
         - They count what clips take of log-normal tails that are as skewed as released shifts are,
           within noise, and of values farther out where released second moments show these; of
           longer tails, and of far values that noise hides, they may hold too few. Means of one

@@ -76,7 +76,8 @@ NEAREST_GAIN = 1e-6
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
 
-# Share of missing cells that moves few averages: a warning needs more, as far as noise lets see.
+# Share of missing cells that moves few averages: a fit warns where noise may hide more, or where a
+# column surely lacks some.
 FEW_MISSING = 0.05
 
 # For fits to persons, unless released numbers show that no cell is missing.
@@ -99,7 +100,7 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     warnings = warnings_of_norm(second, ball, found.mean_square)
     warnings = warnings or warnings_of_fewer_groups(found, plan)
     share, error = observed_as_released(ball, second)
-    # Any noise may hide some missing cells, but not all noise as many as matter.
+    # Any noise may hide some missing cells, but only much noise as many as matter.
     notes = (UNEVEN,) if grouped and (error > 0 or share < 1 - 1e-9) else ()
     if notes and ((found.errors.most_observed < 1).any() or share - 2 * error < 1 - FEW_MISSING):
         warnings += (DoubtfulParameterWarning(UNEVEN),)
@@ -209,8 +210,8 @@ def release_steps(
     """Release EM steps, one or more: the mixture after them, the average of their moments with
     those of earlier steps, and its noise.
     """
-    # Variance that missing cells add to the covariances that fill them: the share of rows with both
-    # cells of a pair is about the square of the share of cells.
+    # As `average_with_step` has it: the share of rows with both cells of a pair is about the square
+    # of the share of cells.
     added = (observed_overall(ball, second) ** -2 - 1) * plan.n_steps / ask.n_units
     fills = plan.n_components == 1 and plan.n_shape > 0 and observed_overall(ball, second) < 1
     for _ in range(n_steps):
@@ -229,8 +230,8 @@ def release_steps(
 def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> MixturePlan:
     """Plan that clips fewer rows of one group, whose covariance fills missing cells.
 
-    By clips of rows with values at both ends of a range, cells of all columns would be filled
-    wrongly. The ends are taken to be those that `scale_by_ranges` gives columns.
+    If rows with values at both ends of a range were clipped, the covariance would fill cells of all
+    columns wrongly. The ends are taken to be those that `scale_by_ranges` gives columns.
     """
     half = radius / math.sqrt(plan.n_features)
     rows = bounded_rows(model.means[0] / half, model.covariances[0] / half**2)
@@ -412,8 +413,8 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
 def unfinished(earlier: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
     """Distances (1, d) of the mean of one group to convergence where cells are missing.
 
-    They are taken to be those that the last steps moved the mean, from `earlier`, beyond noise: t
-    steps leave t^-f of an error, if rows have the fraction f of all information.
+    They are taken to be those that the second half of EM steps moved the mean, from `earlier`,
+    beyond noise: t steps leave about 1 / t of an error, if few cells are missing.
     """
     squares = np.diagonal(found.covariances, axis1=1, axis2=2)
     squares = squares * np.square(noise.shift / observed)

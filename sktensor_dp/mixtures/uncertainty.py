@@ -33,8 +33,8 @@ class MeanErrors:
 
     noise: StepNoise  # of averaged statistics
     moved: Floats  # (k, p): `moved_from`, of the last half of steps; 0 for one group
-    missed: Floats  # (k, d): errors by clips; for one group by noise and unfinished steps, too
-    spread: Floats  # (k, d): true over fitted deviation; 0 where groups share the tail of a column
+    missed: Floats  # (k, d): errors by clips; for one group by noise, filling and unfinished steps
+    spread: Floats  # (k, d): true over fitted deviation; 0 in columns where it is unknown
     observed: Floats  # (d,): estimated shares of cells that are observed
     most_observed: Floats  # (d,): the largest that noise allows
 
@@ -100,8 +100,7 @@ def std_of_means(
 ) -> Floats:
     """Root mean squared errors (k, d) of means near the fixed point of EM.
 
-    Errors are by sampling of `n_rows`, and as `parts` say. NaN for columns of which groups share a
-    tail.
+    Errors are by sampling of `n_rows`, and as `parts` say; NaN where a `spread` of the column is 0.
     """
     k, d = model.means.shape
     noise, missed, is_unknown = parts.noise, parts.missed, parts.spread == 0

@@ -33,7 +33,7 @@ class ShownRange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Released answer to a query, and what is public about its noise; never the exact value."""
+    """Released answer to a query, and what is public about its noise; exact only at epsilon=inf."""
 
     value: Floats  # mean over units; where there are `keys`, a total of each
     sigma: float  # standard deviation of the noise along a coordinate

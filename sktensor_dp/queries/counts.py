@@ -149,7 +149,7 @@ def norms_of_mean_counts(
 
 @dataclass(frozen=True)
 class TripleNorm:
-    """Frobenius norm of a unit's third moment ``l M3`` over all words, l a document's length."""
+    """Mean Frobenius norm of ``l M3`` over all words, of a unit's documents of length l."""
 
     def of(self, chunk: CountChunk) -> Floats:
         """Mean over each unit's documents of their norms, from power sums; (n_units,)."""
@@ -231,7 +231,7 @@ class WordFrequencies(query.NonNegative):
     description = "weighted mean counts of every word"
     laws = (GAUSSIAN, LAPLACE)
 
-    # `clip` must have a CountNorm: its limit bounds the contribution of one document.
+    # `clip` must have a CountNorm: its limit bounds the contribution of one unit.
 
     clip: Clip
     other_clips: tuple[Clip, ...] = ()  # in force, too

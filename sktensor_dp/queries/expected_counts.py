@@ -33,7 +33,7 @@ class ExpectedCounts(query.NonNegative):
     laws = (GAUSSIAN, LAPLACE)
 
     # A document's array has entries c_w p(topic | w, document) >= 0, which sum to its length. It
-    # depends on that document and on released values only.
+    # depends on documents of its unit and on released values only.
 
     topics: Floats  # (k, n_words)
     prior: Floats  # (k,): Dirichlet parameters, or weights of single topics

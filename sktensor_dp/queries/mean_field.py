@@ -50,7 +50,7 @@ class MeanField:
         needs_norm: NDArray[np.bool_],  # (n,): documents whose norm is computed
         weights: Singles | None = None,
     ) -> None:
-        # Documents sorted by their number of words; rows of all other arrays have this order.
+        # Documents sorted by their number of words: rows of arrays up to `norms` have this order.
         self.order, counts = chunk.by_words
         self._counts, self._topics = counts, topics
         self._prior = np.broadcast_to(prior, (len(topics), len(self.order)))[:, self.order]
@@ -64,8 +64,8 @@ class MeanField:
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
         self.ratios = of_same_shape(counts, np.zeros(counts.nnz, dtype=np.float32))
         self.norms = np.full(counts.shape[0], np.inf)
-        # In the order of the chunk: Dirichlet parameters (k, n), and log-likelihoods of tokens
-        # under mixtures whose largest proportion is 1.
+        # In the order of the chunk: Dirichlet parameters (k, n), log-likelihoods of tokens under
+        # mixtures whose largest proportion is 1, and numbers of tokens.
         self.gamma = np.broadcast_to(prior, self._prior.shape).copy()
         self._log_likelihoods = np.zeros(len(self.order), np.float32)
         self._lengths = chunk.lengths

@@ -127,7 +127,7 @@ class MixtureStatistics(Bounded):
         return self.scales.shape * self.width / (self.width - 1) if self.width > 1 else 0.0
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Weights (k,), shifts (k, q), then shapes of each group or of all; as one vector."""
+        """Weights (k,), shifts (k, q), sizes and any shapes of each group or all; as one vector."""
         weights = chunk.units.mean_weights
         sums = sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part, weights))
         # Orthonormal coordinates of the sums, each part times the root of its squared scale. Sizes

@@ -19,8 +19,8 @@ SIZE_EDGES = np.array([float(f"{10 ** (i / 20):.1f}e{k}") for k in range(-7, 9) 
 # Range of the limits that contributions are clipped to. Norms far below the limit may lose digits,
 # which does not matter beside it.
 LIMIT: Range = (1e-120, 1e140)
-# Range of the radius of a ball of samples, whose sixth power is squared in third moments, and of
-# the largest change of a tensor's entry.
+# Range of the radius of a ball of samples, whose cube is squared in third moments, and of the
+# largest change of a tensor's entry.
 RADIUS: Range = (1e-45, 1e45)
 # Range of half the width of a range of values; values are at most a hundred times as large.
 HALF: Range = (1e-60, 1e60)

@@ -1,4 +1,4 @@
-"""Clips on what a document contributes, at public limits or at noisy quantiles of norms."""
+"""Clips on what a unit contributes, at public limits or at noisy quantiles of norms."""
 
 import math
 from collections.abc import Mapping

@@ -19,10 +19,10 @@ FRACTIONS = {
     "shares_by_group": {"norm_histogram": 0.2, "topic_shares": 0.8},
 }  # fmt: skip
 # Where moments are fitted jointly, N_CLIPPED effective documents (n mu) are clipped, at most the
-# fraction CLIPPED of all: the fraction falls with the noise, so that estimates converge. Third
-# moments are always clipped at CLIPPED: clipping them more breaks identities between the moments.
+# fraction CLIPPED of all: the fraction falls with the noise, so that estimates converge. A limit
+# released for third moments clips CLIPPED of all: more would break identities between the moments.
 CLIPPED, N_CLIPPED = 0.05, 500.0
-# Otherwise documents are clipped at this quantile of their norms: noise is less, and bias more.
+# Otherwise units are clipped at this quantile of their norms: noise is less, and bias more.
 LOW_QUANTILE = 0.1
 # Largest number of words whose moments are fitted jointly.
 JOINT_WORDS = 256

@@ -54,8 +54,8 @@ from sktensor_dp.topics.inference import (
 )
 
 # With a larger prior the shares of topics in documents are equal to five digits. The sum of priors
-# is limited by LARGEST_CONCENTRATION, and a positive prior is raised to the least for which the
-# digamma function is finite.
+# is limited by LARGEST_CONCENTRATION, and a positive prior is raised to one for which the digamma
+# function is finite in single precision.
 LARGEST_PRIOR, LEAST_PRIOR, LARGEST_CONCENTRATION = 1e10, 1e-30, 1e16
 # Number of columns from which on a fit warns, relative to the number whose pairs are released.
 WIDE = 1000
@@ -75,8 +75,8 @@ class PrivateSpectralLDA(
     Parameters
     ----------
     n_components : int, default=10
-        Largest number of topics: a fit keeps those that its releases show beyond noise and
-        sampling, at most as many as there are features.
+        Largest number of topics, at most as many as there are features: by its releases a fit may
+        keep fewer, of which noise may hide some (:meth:`hidden`).
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
@@ -99,7 +99,7 @@ class PrivateSpectralLDA(
         for ``"moment_tensor"``, and where few features and many documents allow a joint fit
         of all moments.
     clip_norm : "auto" or mapping, default="auto"
-        Limits on what one document contributes. ``"auto"`` takes quantiles of noisy
+        Limits on what one document (or group) contributes. ``"auto"`` takes quantiles of noisy
         histograms of norms, at two percent of the budget unless ``n_refinements`` is given. A
         mapping gives public limits for some of ``"counts"`` (Euclidean norm of the counts; number
         of tokens if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the number of tokens times
@@ -123,7 +123,7 @@ class PrivateSpectralLDA(
         of topics in the *words*: a document weighs as much as it has words, up to ``clip_norm_``,
         and a group as much as the mean of its documents. Where long documents have other topics
         than short ones, shares of documents differ; nothing released tells these.
-    components_std_ : ndarray of shape (n_components_, n_features) or None
+    components_std_ : ndarray of shape (n_components_, n_features)
         Their standard deviations by the noise of the fit (:meth:`components_interval`).
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,

@@ -83,8 +83,7 @@ def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], ND
     order = np.argsort(-found.weights, kind="stable")
     unigram, std = smoothed(found.unigram, found.unigram), found.topics_std
     if std is not None and found.shown is not None:
-        # Of topics that noise may have made, it may have moved words from their frequencies in all
-        # texts.
+        # Noise may have made topics that are not shown: it may be all their distance to `unigram`.
         moved = np.abs(found.topics - unigram)
         std = np.where(found.shown[:, None] > 0, std, np.maximum(std, moved))
     topics, n_topics = found.topics[order], len(found.topics)

@@ -33,8 +33,8 @@ class WhitenedPairs:
     """Released pair moments, as probabilities (divided by `total`), and their whitener."""
 
     words: NDArray[np.intp] | None  # columns whose pairs were released; None for all
-    pair_clip: Clip  # on what a document contributes
-    # Clip on counts, in force too; None where documents were clipped anew for these words.
+    pair_clip: Clip  # on what a unit contributes
+    # Clip on counts, in force too; None where `pair_clip` is alone.
     count_clip: Clip | None
     total: float  # tokens that clips leave of a mean document: the released mean is this times E2
     correction: PriorCorrection  # for the Dirichlet prior
@@ -44,7 +44,7 @@ class WhitenedPairs:
 
     @property
     def clips(self) -> tuple[Clip, ...]:
-        """Clips on what a document contributes, in force together."""
+        """Clips on what a unit contributes, in force together."""
         return (self.pair_clip,) if self.count_clip is None else (self.count_clip, self.pair_clip)
 
     def with_concentration(self, concentration: float) -> "WhitenedPairs":

@@ -45,7 +45,7 @@ class TopicPlan:
     triples: str | None
     match_moments: bool  # True to fit topics to all moments jointly
     n_refinements: int  # number of EM steps
-    clip_quantile: float  # quantile of documents' norms at which they are clipped
+    clip_quantile: float  # quantile of units' norms at which they are clipped
     releases: ReleasePlan  # names, numbers and costs of the releases
     limits: Mapping[str, float]  # public clips by name
     # True to multiply with the exact pairs of many words without forming them.

@@ -153,7 +153,7 @@ class _SpectralFit:
         else:
             words = np.sort(np.argsort(-self._unigram, kind="stable")[: plan.n_words])
             pair_clip = self._release_pair_clip(words, count_clip)
-            pairs = self._release_pairs(words, pair_clip, count_clip=None)  # clipped anew
+            pairs = self._release_pairs(words, pair_clip, count_clip=None)
         if plan.triples is None:
             fitted = self._fit_by_pairs(pairs)
         elif plan.match_moments:
@@ -170,7 +170,7 @@ class _SpectralFit:
         return replace(fitted, coherence=coherence_of(pairs, fitted.topics))
 
     def _release_pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
-        """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
+        """Release a clip on units' pairs; with pure noise, the clip on counts serves."""
         if self._ask.is_pure:
             return count_clip
         return self._clips.release_for_pairs(self._plan.clip_quantile, words)
@@ -210,7 +210,7 @@ class _SpectralFit:
         if words is None:
             return self._frequencies.value, self._frequencies.sigma, self._length
         frequencies = self._unigram[words]  # denoised: no noise variance to subtract
-        # Documents were clipped anew for these pairs. Entries of E2 sum to the square of the
+        # In these pairs documents have other weights. Entries of E2 sum to the square of the
         # fraction of tokens that are these words.
         sum_of_pairs = float(product(np.ones((len(words), 1))).sum())
         total = max(sum_of_pairs, 1e-12) / float(frequencies.sum()) ** 2  # noise may be negative
@@ -219,7 +219,7 @@ class _SpectralFit:
     def _whitener(
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection
     ) -> NoisyWhitener:
-        """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
+        """Whitener of the `corrected` second moment, by the errors of noise and sampling."""
         n_words, ask = len(correction.frequencies), self._ask
         errors = PairErrors(
             released.sigma, released.diagonal_sigma,
@@ -233,8 +233,9 @@ class _SpectralFit:
         }  # fmt: skip
         # Largest eigenvalue of M2 that noise and sampling give: expected, and at most.
         edge, most_by_chance = map(correction.edge, errors.edges())
-        # Eigenvalues up to the edge may be of topics that noise hides: the whitener keeps those
-        # above `hidden_above`. A joint fit finds out how many topics there are, so it keeps all.
+        # Eigenvalues up to the edge may be of topics that noise hides: if two or more stand out,
+        # the whitener also keeps those above `hidden_above`. A joint fit finds out how many topics
+        # there are, so it keeps all.
         hidden_above = -math.inf if self._plan.match_moments else edge
         if self._plan.triples is None:  # EM steps confirm topics: keep what sampling cannot explain
             by_sampling = replace(errors, sigma=0.0, diagonal_sigma=0.0).edges()
@@ -318,7 +319,7 @@ class _SpectralFit:
         return USUAL if estimate is None else estimate
 
     def _fit_by_third_moment(self, pairs: WhitenedPairs) -> FittedTopics:
-        """Release the third moment in the whitened space, and decompose it."""
+        """Release the third moment, and decompose it in the whitened space."""
         concentration = self._concentration(*varimax_topics(pairs.white), pairs)
         # Pairs were whitened at the usual concentration: whiten them anew at the one estimated.
         if self._options.concentration is None and pairs.released.matrix is not None:

@@ -377,8 +377,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         ------
         TypeError, ValueError
             If a parameter or argument is wrong, the documents are none, not text or cannot be
-            decoded, or `groups` is not one label per document, of two groups or more (or one that
-            may be added or removed); no budget is spent, unless only partitions of a Dask
+            decoded, or `groups` is not one label per document, or a single group with
+            ``neighbours="replace_one"``; no budget is spent, unless only partitions of a Dask
             collection show it.
         NotEnoughDataError
             If the threshold exceeds a public number of documents, before anything is charged; or

@@ -115,8 +115,8 @@ def concentration_of_pairs(topics: Floats, weights: Floats, released: WordPairs)
     # topics do not fit, the residual of the moment is used as the variance.
     variance = max(single.misfit / max(d * (d + 1) / 2 - k * d, 1), 1.0)
     # Reject a concentration if non-negative topics explain the moment worse than topics of
-    # one-topic documents do, by more than bounds at 0 cost at the true concentration. Noise that
-    # neither explains cancels.
+    # one-topic documents do, by more than it costs at the true concentration to bound topics by 0.
+    # Noise that neither explains cancels.
     most_misfit = single.misfit + variance * cost_of_bounds(k, d)
     found = largest_not_rejected(scaled.explain, single, most_misfit)
     return None if found is None else found.concentration

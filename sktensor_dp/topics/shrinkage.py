@@ -14,7 +14,7 @@ from sktensor_dp.tensor.arrays import Floats
 # Least weight of a topic, relative to an even weight.
 LEAST_WEIGHT = 0.2
 # Possible ratios of a word's probability in a topic to the expected one. The first stands for equal
-# frequency; the others are half an octave apart.
+# frequency, the second for all smaller ones; the others are half an octave apart.
 RATIOS = np.concatenate([[1.0, 2.0**-6.5], 2.0 ** (np.arange(-11, 21) / 2)])
 RATIO_SPREADS = np.concatenate([[0.0, RATIOS[1]], np.log(2.0) / 4 * RATIOS[2:]])
 # Shapes of the gamma distributions of mean 1 whose mixture is the prior of the ratio: from words

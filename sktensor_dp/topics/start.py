@@ -2,11 +2,11 @@ r"""Start topics from a noisy second moment of words, at a known noise level.
 
 Corrected for the prior, the second moment of words is
 
-    M2 - m m' = D D',    D = columns sqrt(w_i) (mu_i - m),    m = sum_i w_i mu_i
+    M2 - m m' = D' D,    D = rows sqrt(w_i) (mu_i - m),    m = sum_i w_i mu_i
 
-Its leading eigenvectors use the rank of D D' alone. Each step here uses more: frequencies are known
+Its leading eigenvectors use the rank of D' D alone. Each step here uses more: frequencies are known
 much better than topics, probabilities are not negative, and most words differ little between
-topics. It solves D D' = M2 - m m' for one factor by least squares, the other one being that of the
+topics. It solves D' D = M2 - m m' for one factor by least squares, the other one being that of the
 step before, and shrinks the solution.
 """
 
@@ -45,7 +45,7 @@ def topics_of_pairs(
     frequencies: Floats,
     sigma: float,
 ) -> Floats:
-    """Refine topics by least squares on a second moment M of noise `sigma`; `product`: V -> M V."""
+    """Refine topics by least squares on a second moment M2, with noise `sigma`; `product`: M2 V."""
     # Rescale both moments to these words alone: probabilities of words, and of pairs, sum to 1.
     total = float(frequencies.sum())
     mean = frequencies / total
