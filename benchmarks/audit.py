@@ -31,7 +31,7 @@ from sktensor_dp.privacy.audit import (
     audit_samples,
     worst_case,
 )
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 
 __all__ = ["run"]
 

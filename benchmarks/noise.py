@@ -22,8 +22,8 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.privacy import session
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
 from sktensor_dp.privacy.noise_sampler import GAUSSIAN_DENSITY, LAPLACE_DENSITY, rounded_samples
+from sktensor_dp.privacy.noise_source import NoiseSource
 
 __all__ = ["run"]
 

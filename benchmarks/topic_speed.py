@@ -21,7 +21,7 @@ from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.data.counts import CountChunk, CountChunks
 from sktensor_dp.privacy.mechanisms import gaussian_pair_masses
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.refinement import MEAN_FIELD
 

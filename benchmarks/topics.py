@@ -34,7 +34,7 @@ from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.metrics import coherence
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import WordFrequencies
+from sktensor_dp.queries.count_moments import WordFrequencies
 from sktensor_dp.spectral_lda.clips import Clips
 from sktensor_dp.topics.shrinkage import denoise_frequencies
 

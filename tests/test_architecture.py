@@ -48,13 +48,13 @@ def core(names: str) -> tuple[str, ...]:
 CORE = {
     "noise_sampler": core(""),
     "unsafe": core("/exceptions"),
-    "noise_on_grid": core("noise_sampler unsafe"),
+    "noise_source": core("noise_sampler unsafe"),
     "conversions": core(""),
     "plan": core("conversions"),
     "composition": core("plan"),
     "odds": core(""),
-    "selection": core("conversions noise_on_grid plan"),
-    "partition_selection": core("noise_on_grid plan /queries.laws"),
+    "selection": core("conversions noise_source plan"),
+    "partition_selection": core("noise_source plan /queries.laws"),
     "report": core("/checks composition plan selection /queries.laws"),
     # It reads what anyone may have written, and adds it up without data or noise.
     "statement_schema": core(""),
@@ -67,9 +67,9 @@ CORE = {
     "budget_parts": core("/exceptions conversions plan ledger_entries"),
     "accountant": core("/checks /exceptions budget_parts ledger plan ledger_entries"),
     "mechanisms": core(
-        "conversions noise_on_grid plan /queries.laws /queries.query.Coordinates /tensor"
+        "conversions noise_source plan /queries.laws /queries.query.Coordinates /tensor"
     ),
-    "unit_assignment": core("noise_on_grid /data.labels"),
+    "unit_assignment": core("noise_source /data.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": core("/exceptions accountant report"),
     "catalogue": core("mechanisms partition_selection /queries"),
@@ -85,7 +85,7 @@ COUNTER = core(
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {
-    "published": core("conversions noise_on_grid"),
+    "published": core("conversions noise_source"),
     "cli": core(
         "accountant conversions composition ledger odds payer plan report ledger_entries "
         "statement statement_schema"
@@ -97,7 +97,7 @@ BESIDE = {
 EXTRA_NAMES = core(
     "sklearn_folds.FoldRows "
     "mechanisms.PIECEWISE_EPSILONS mechanisms.piecewise_deviation mechanisms.piecewise_variance "
-    "mechanisms.sigma_of noise_on_grid.OneProcess "
+    "mechanisms.sigma_of noise_source.OneProcess "
     "partition_selection.largest_weight partition_selection.selection_threshold "
     "selection.failure_of_trials selection.secret_trials selection.stop_probability "
     "selection.trial_cost unsafe.open_blocks unsafe.refuse_recording"
@@ -189,15 +189,15 @@ def test_imports_run_one_way() -> None:
 
 WRONG = (
     ("spectral_lda.fitted", "privacy.mechanisms.gaussian_vector"),
-    ("spectral_lda.fitted", "privacy.noise_on_grid.NoiseSource"),
+    ("spectral_lda.fitted", "privacy.noise_source.NoiseSource"),
     ("spectral_lda.fitted", "privacy.releases.CATALOGUE"),
     ("spectral_lda.fitted", "power_method.plan.MomentPlan"),
     ("topics.moments", "spectral_lda.recipe.fit_topics"),
     ("estimator.base", "completion.estimator.CompletionMixin"),
     ("tensor.whitening", "privacy.plan.PrivacyCost"),
-    ("queries.count_moments", "privacy.noise_on_grid.NoiseSource"),
-    ("privacy.noise_on_grid", "privacy.plan.PrivacyCost"),
-    ("spectral_lda.clips", "privacy.noise_on_grid.NoiseSource"),
+    ("queries.count_moments", "privacy.noise_source.NoiseSource"),
+    ("privacy.noise_source", "privacy.plan.PrivacyCost"),
+    ("spectral_lda.clips", "privacy.noise_source.NoiseSource"),
 )
 
 
@@ -277,7 +277,7 @@ def test_errors_on_raw_data_are_not_hidden_behind_others() -> None:
 
 
 def test_noise_has_one_source() -> None:
-    """Generators of random bits are imported, NumPy's types named, by noise_on_grid.py alone."""
+    """Generators of random bits are imported, NumPy's types named, by noise_source.py alone."""
 
     def sources(path: Path) -> set[str]:
         roots = {name.split(".")[0] for name in imported(tree_of(path))}
@@ -285,7 +285,7 @@ def test_noise_has_one_source() -> None:
         drawn = names_in_numpy_random(path) if checked else set()
         return roots & {"randomgen", "secrets", "random", "uuid"} | drawn
 
-    noise = PACKAGE / "privacy/noise_on_grid.py"
+    noise = PACKAGE / "privacy/noise_source.py"
     of_numpy = {"Generator", "SeedSequence"}
     assert {"randomgen", "secrets"} <= sources(noise) <= {"randomgen", "secrets"} | of_numpy
     assert offenders(sources, [path for path in FILES if path != noise]) == []

@@ -181,9 +181,9 @@ def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
     if names is None or columns is None or columns == list(names):
         return
     has = f"{len(columns)} of {len(names)} columns"
-    for place, (column, wanted) in enumerate(zip(columns, names, strict=False)):
-        if column != wanted:
-            has = f"{column!r} as column {place}, not {wanted!r}"
+    for place, (column, expected) in enumerate(zip(columns, names, strict=False)):
+        if column != expected:
+            has = f"{column!r} as column {place}, not {expected!r}"
             break
     raise ValueError(
         f"The feature names should match those that came before, in their order: {name} has {has}."

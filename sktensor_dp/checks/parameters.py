@@ -108,9 +108,9 @@ def check_parameters(estimator: object, constraints: Mapping[str, Iterable[Const
     for name, alternatives in constraints.items():
         value = getattr(estimator, name)
         if not any(constraint.accepts(value) for constraint in alternatives):
-            wanted = " or ".join(str(constraint) for constraint in alternatives)
+            rule = " or ".join(str(constraint) for constraint in alternatives)
             raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. "
+                f"The {name!r} parameter of {type(estimator).__name__} must be {rule}. "
                 f"Got {shown(value)} instead."
             )
 

@@ -44,22 +44,22 @@ def warnings_of_noise(
     """
     if count_components(attributes) > 0:
         return ()
-    found: list[Warning] = []
+    warnings: list[Warning] = []
     shared: SharedModel = attributes["_shared"]
     if plan.seeks_components and np.max(model.rank) > 0:
         stopped = isinstance(plan, PersonPlan) and attributes["n_iter_"] < plan.n_sweeps
-        found.append(_components_not_seen(model, n_units, n_observed, shape, stopped=stopped))
+        warnings.append(_components_not_seen(model, n_units, n_observed, shape, stopped=stopped))
     modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
     of_modes = zip(modes, shared.effects, strict=True)
-    hidden = " and of mode ".join(str(mode) for mode, one in of_modes if one.is_hidden)
+    hidden = " and of mode ".join(str(mode) for mode, effects in of_modes if effects.is_hidden)
     if hidden and math.isfinite(model.epsilon):
         said = (
             f"Biases of rows of mode {hidden} differ by noise more than by values: at epsilon="
             f"{model.epsilon:g} their standard errors (bias_errors_) are larger than their "
             "differences. The order of rows by bias may be chance."
         )
-        found.append(NotEnoughDataWarning(said))
-    return tuple(found)
+        warnings.append(NotEnoughDataWarning(said))
+    return tuple(warnings)
 
 
 def components_not_sought(model: Any, n_units: int, shape: tuple[int, ...]) -> Warning:

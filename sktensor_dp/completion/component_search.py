@@ -66,7 +66,7 @@ class DirectionSearch:
     def release_sweep(self) -> None:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
         kept = self._kept_weights()
-        effects, level = tuple(one.effects for one in self._biases), self._biases[0].values.level
+        effects, level = tuple(bias.effects for bias in self._biases), self._biases[0].values.level
         about = ReleasedEffects(effects, level, self._deviation**2)
         scale = 2 * self._ask.public("half")  # residuals beyond the width of the range are clipped
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)

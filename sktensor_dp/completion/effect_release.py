@@ -53,13 +53,13 @@ class EffectRelease:
 
         `missed` is as for `errors_of_releases`.
         """
-        sums = np.stack([one.sums for one in releases])
-        sigmas = np.array([one.sigma for one in releases])
-        responses = np.stack([one.response for one in releases])
+        sums = np.stack([release.sums for release in releases])
+        sigmas = np.array([release.sigma for release in releases])
+        responses = np.stack([release.response for release in releases])
         # Without noise all counts weigh the same.
         precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
         count_weights = precisions / precisions.sum()
-        counts = count_weights @ np.stack([one.counts for one in releases])
+        counts = count_weights @ np.stack([release.counts for release in releases])
         sigma = float(np.sqrt(count_weights**2 @ sigmas**2))
         # Releases are compared over rows by weights: the least precision that any gives effects.
         row_weights = np.min(precisions[:, None] * responses**2, axis=0)
@@ -67,7 +67,7 @@ class EffectRelease:
         # Divided by their responses, sums of all releases estimate the same row totals of effects,
         # with noise of variance (sigma / response)^2. Releases are compared by differences of rows:
         # subtract a constant from the effects of each.
-        about = np.stack([one.about for one in releases])
+        about = np.stack([release.about for release in releases])
         totals = about * counts + sums / responses
         constants = _constants(totals, counts, row_weights)
         about -= constants - constants[-1]
@@ -78,7 +78,7 @@ class EffectRelease:
         errors = errors_of_releases(releases, compared, counts, row_weights, missed)
         parts = weights_of_least_error(errors).T
         # An uncertain pull multiplies all rows alike: it is no reason to shrink them to their mean.
-        pulled = sum(part * one.pulled for part, one in zip(parts, releases, strict=True))
+        pulled = sum(part * release.pulled for part, release in zip(parts, releases, strict=True))
         response = responses[-1]
         if sigma > 0:
             # With this response sums err as much as counts do by noise: `sigma` is for both.
@@ -90,7 +90,9 @@ class EffectRelease:
             counts=counts, sigma=sigma, response=response,
             about=np.sum(parts * about, axis=0), pulled=pulled,
             # Deviations add up, not variances: all releases are of the same values.
-            spread=sum(part * one.spread for part, one in zip(sum_parts, releases, strict=True)),
+            spread=sum(
+                part * release.spread for part, release in zip(sum_parts, releases, strict=True)
+            ),
         )  # fmt: skip
 
 
@@ -124,9 +126,9 @@ def errors_of_releases(
     by_moves = np.stack([_square_distances(missed), own_moves])
     # At most all of `missed`, as where each row of this mode meets one row of another mode alone.
     part = min(_part_by_first(distances, by_noise, by_moves), float(row_weights @ counts**2))
-    shift = np.stack([one.shift * counts for one in releases])
-    pulled = np.stack([one.pulled * counts for one in releases])
-    errors = part * missed + sum(np.einsum("ij,kj->jik", one, one) for one in (shift, pulled))
+    shift = np.stack([release.shift * counts for release in releases])
+    pulled = np.stack([release.pulled * counts for release in releases])
+    errors = part * missed + sum(np.einsum("ij,kj->jik", error, error) for error in (shift, pulled))
     # The rest of its distance from the last release is each release's own error, beside noise.
     rest = (distances - _square_distances(np.tensordot(row_weights, errors, 1)))[-1].clip(0)
     rest[-1] = 0.0
@@ -165,8 +167,8 @@ def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floa
     which may be why their entries are in that row: they hardly count where the others tell effects.
     `weight_each` is the mean weight of an entry.
     """
-    variance = np.mean([one.sigma**2 for one in releases]) / len(releases)
-    counts = np.mean([one.counts for one in releases], axis=0)
+    variance = np.mean([release.sigma**2 for release in releases]) / len(releases)
+    counts = np.mean([release.counts for release in releases], axis=0)
     # Mean weight of a row in each block, less a deviation of its noise.
     sizes = np.maximum(counts.mean(axis=1) - math.sqrt(variance / counts.shape[1]), 0.0)
     return weights_by_size(sizes, weight_each, float(variance), releases[-1].spread ** 2)

@@ -464,12 +464,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self._warn_of_budget(plan.releases)
         width, most = 1.0 if self._chooses_bounds else high - low, self._most_components(ranks)
         assumed = Assumed.given(width, deviation, bias_deviation, component_share, most, len(size))
-        found = forecast_completion(n_observed, size, plan, width, most, assumed)
+        forecast = forecast_completion(n_observed, size, plan, width, most, assumed)
         question = Question.of(
             self, n_observed=n_observed, shape=size, deviation=deviation,
             bias_deviation=bias_deviation, component_share=component_share,
         )  # fmt: skip
-        return replace(found, _question=question)
+        return replace(forecast, _question=question)
 
     def _plan(
         self,
@@ -569,13 +569,13 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             assumed = [
                 f"Units are assumed to have about {each} each (document_length= says otherwise)."
             ]
-        found = self.forecast(n_observed, shape)
+        forecast = self.forecast(n_observed, shape)
         plan, ranks = self._plan(n_observed, tuple(shape))
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
-        if found.finds_components:
-            return "components can be found", [*assumed, found.assumption]
-        in_vain = [found.advice()] if self.delta == 0 else []  # units need a delta above 0
-        return "likely no components", [*assumed, found.assumption, *in_vain]
+        if forecast.finds_components:
+            return "components can be found", [*assumed, forecast.assumption]
+        in_vain = [forecast.advice()] if self.delta == 0 else []  # units need a delta above 0
+        return "likely no components", [*assumed, forecast.assumption, *in_vain]
 
     def _refuse_rows(self, X: Any, y: Any) -> None:
         refuse_entries(self, X, y, indices_of(self.row_names), self.shape)

@@ -158,10 +158,10 @@ def _possible_draws(design: Floats, shown: Floats, noise: Floats, n: int) -> tup
     prior = np.diag(np.append(np.full(n, 1e-6), np.full(len(first), 4.0 * n)))
     # Scale variances by the residuals of the regression; then double them until enough draws are
     # possible.
-    found = np.linalg.solve(products + prior, right)
-    n_free = max(len(shown) - len(found), 1)
-    factor = max(float(np.sum((shown - design @ found) ** 2 / noise)) / n_free, 1.0)
-    standard_normal, possible = _normal_points(len(found)), np.zeros(1, dtype=bool)
+    solution = np.linalg.solve(products + prior, right)
+    n_free = max(len(shown) - len(solution), 1)
+    factor = max(float(np.sum((shown - design @ solution) ** 2 / noise)) / n_free, 1.0)
+    standard_normal, possible = _normal_points(len(solution)), np.zeros(1, dtype=bool)
     while possible.mean() < LEAST_POSSIBLE:
         precisions, axes = np.linalg.eigh(products / factor + prior)
         means = (axes.T @ right) / factor / precisions

@@ -267,14 +267,14 @@ class FoldInMixin:
         predicted = np.empty(len(cells))
         for fifth in np.unique(fifths):
             hidden, given = np.flatnonzero(fifths == fifth), np.flatnonzero(fifths != fifth)
-            asked = taken(X, hidden)
+            held_out = taken(X, hidden)
             # Whoever computes a private score need not hold the entries: no warning may tell of
             # them.
             if len(given):
                 own = self._fold_in(taken(X, given), values[given], warn=False)
-                predicted[hidden] = own._predict(asked, warn=False)
+                predicted[hidden] = own._predict(held_out, warn=False)
             else:
-                predicted[hidden] = self.predict(asked)
+                predicted[hidden] = self.predict(held_out)
         return predicted
 
     @property

@@ -156,9 +156,9 @@ class CompletionForecast(InvertibleForecast):
             a ``unit_mode`` number of entries of a tensor of the same shape. None if no number
             reaches the error. Costs no privacy.
         """
-        asked = self._asked()
-        mode, rank = asked.parameters["unit_mode"], asked.parameters["rank"]
-        limits = (1, math.prod(asked.numbers["shape"]))
+        question = self._asked()
+        mode, rank = question.parameters["unit_mode"], question.parameters["rank"]
+        limits = (1, math.prod(question.numbers["shape"]))
         if mode is not None:
             # A mode has at least as many rows as its rank.
             limits = (1 if isinstance(rank, Integral) else rank[mode], MOST_UNITS)
@@ -183,12 +183,15 @@ class CompletionForecast(InvertibleForecast):
         >>> model.forecast(60_000, (1000, 500)).what_helps()
         {'units': 27172.0}
         """
-        asked = self._asked()
-        n, shape = asked.numbers["n_observed"], asked.numbers["shape"]
-        mode, n_cells = asked.parameters["unit_mode"], math.prod(shape)
-        now = {"epsilon": asked.parameters["epsilon"], "units": n if mode is None else shape[mode]}
+        question = self._asked()
+        n, shape = question.numbers["n_observed"], question.numbers["shape"]
+        mode, n_cells = question.parameters["unit_mode"], math.prod(shape)
+        now = {
+            "epsilon": question.parameters["epsilon"],
+            "units": n if mode is None else shape[mode],
+        }
         most_units = n_cells if mode is None else MOST_UNITS
-        found: dict[str, float | None] = {
+        least_by_change: dict[str, float | None] = {
             "epsilon": self._least_to_find(
                 lambda reached, _: least_epsilon(reached), lambda epsilon: {"epsilon": epsilon}
             ),
@@ -204,10 +207,10 @@ class CompletionForecast(InvertibleForecast):
                 return self._again(n_observed=each * n_units).finds_components
 
             if self.seeks_components:  # which depends on no number of entries
-                found["each"] = least_number(with_each, most=n_cells // n_units)
+                least_by_change["each"] = least_number(with_each, most=n_cells // n_units)
         helping = {
             name: float(least)
-            for name, least in found.items() if least is not None and least > now[name]
+            for name, least in least_by_change.items() if least is not None and least > now[name]
         }  # fmt: skip
         return dict(sorted(helping.items(), key=lambda item: item[1] / now[item[0]]))
 
@@ -271,8 +274,8 @@ class CompletionForecast(InvertibleForecast):
         if parameters["unit_mode"] is None and self._finds_by_persons():
             ways.insert(0, "unit_mode=0 (all values of a person are protected; fold_in predicts)")
         if ways:
-            found = f"If components hold {share} of the variance, one could be found with "
-            return f"{found}{'; or with '.join(ways)}."
+            beginning = f"If components hold {share} of the variance, one could be found with "
+            return f"{beginning}{'; or with '.join(ways)}."
         no_way = "Not even" if parameters["epsilon"] >= 10 else "Neither an epsilon of 10 nor"
         return f"{no_way} more data would show components; fewer rows may."
 
@@ -334,14 +337,14 @@ class CompletionForecast(InvertibleForecast):
     @cached_property
     def alone(self) -> "CompletionForecast":
         """Forecast of a fit that seeks no components, as by ``PrivateCPCompletion(0)``."""
-        asked = self._asked()
-        if asked.parameters["unit_mode"] is None or not self.seeks_components:
+        question = self._asked()
+        if question.parameters["unit_mode"] is None or not self.seeks_components:
             return self
         # A Tucker completion has a rank of 1 or more: ask a CP completion, its `_of_rank_0`.
-        kind: Any = getattr(asked.kind, "_of_rank_0", asked.kind)
-        known = {name: asked.parameters[name] for name in kind._get_param_names()}
-        found: CompletionForecast = kind(**{**known, "rank": 0}).forecast(**asked.numbers)
-        return found
+        kind: Any = getattr(question.kind, "_of_rank_0", question.kind)
+        known = {name: question.parameters[name] for name in kind._get_param_names()}
+        forecast: CompletionForecast = kind(**{**known, "rank": 0}).forecast(**question.numbers)
+        return forecast
 
     @property
     def assumption(self) -> str:
@@ -388,14 +391,14 @@ class CompletionForecast(InvertibleForecast):
             (*self.alone.bias_errors, self.alone.mean_error),
             strict=True,
         )
-        for mode, (error, found, alone) in enumerate(errors):
+        for mode, (error, if_found, alone) in enumerate(errors):
             if math.isnan(error):
                 continue
             is_mean = mode == len(self.bias_errors)
             said = f"the mean by {error:.3g}" if is_mean else f"by {error:.3g} in mode {mode}"
-            if found > error:
-                said += f", by {found:.3g} if some are found all the same"
-            if found > alone:
+            if if_found > error:
+                said += f", by {if_found:.3g} if some are found all the same"
+            if if_found > alone:
                 taken = "The search for components takes budget from mean and biases. "
                 without = "PrivateCPCompletion(0)" if is_tucker else "rank=0"
                 said += f", and with {without} by {alone:.3g}"

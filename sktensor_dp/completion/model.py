@@ -179,7 +179,7 @@ class SavedCompletion(SavedState):
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes from a file; ModelFileError where shapes or values do not agree."""
         most_modes = 32  # that every supported numpy allows
-        found = super().attributes(estimator)
+        attributes = super().attributes(estimator)
         shape = self.shape_
         ranks = self._ranks
         is_tensor = 2 <= len(shape) <= most_modes and min(shape) > 0
@@ -193,22 +193,25 @@ class SavedCompletion(SavedState):
         require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
         shared = self._shared
         if estimator.row_names is not None:
-            found["_indices"] = indices_of(estimator.row_names)
-        check_parts(shape, self.bounds_, found.get("_indices"), shared)
+            attributes["_indices"] = indices_of(estimator.row_names)
+        check_parts(shape, self.bounds_, attributes.get("_indices"), shared)
         if self.mean_ is not ABSENT:
-            require("factors_" in found and "biases_" in found, "there must be factors and biases")
+            require(
+                "factors_" in attributes and "biases_" in attributes,
+                "there must be factors and biases",
+            )
             model = self._model_of_entries(shape, ranks)
-            wanted = "core_" if estimator._full_core else "weights_"
-            require(wanted in found, f"the model must have {wanted}")
-            return {**found, "_model": model}
-        wanted = "without mean_ a file must hold no biases, factors, weights or core"
-        require(found.keys().isdisjoint(("biases_", "factors_", "weights_", "core_")), wanted)
+            needed = "core_" if estimator._full_core else "weights_"
+            require(needed in attributes, f"the model must have {needed}")
+            return {**attributes, "_model": model}
+        rule = "without mean_ a file must hold no biases, factors, weights or core"
+        require(attributes.keys().isdisjoint(("biases_", "factors_", "weights_", "core_")), rule)
         if shared.components is not None:
             columns = [factor.shape[1] for factor in shared.components.factors]
-            wanted = "shared factors must be of the ranks"
-            require(columns == [*np.delete(ranks, shared.unit_mode)], wanted)
+            rule = "shared factors must be of the ranks"
+            require(columns == [*np.delete(ranks, shared.unit_mode)], rule)
         of_units = attributes_of_units(shared, shape[shared.unit_mode], ranks)
-        return {**found, **of_units, "_model": shared}
+        return {**attributes, **of_units, "_model": shared}
 
     def _model_of_entries(self, shape: tuple[int, ...], ranks: tuple[int, ...]) -> EntryModel:
         """Model of entries, with factors of the ranks; ModelFileError for others."""

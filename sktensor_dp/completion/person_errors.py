@@ -77,7 +77,7 @@ def person_errors(
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
     mean_error, mean_error_if_found = (
-        _mean_error(each, shape, plan, assumed, one) for one in (by_sweep, False)
+        _mean_error(each, shape, plan, assumed, with_sweep) for with_sweep in (by_sweep, False)
     )
     # The level of a unit is unknown to `predict`; it is assumed to vary as biases do.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
@@ -171,11 +171,11 @@ def _errors_of_rows(
         # several rows, which have the first of the `parts` of its weight, and in one.
         part_in_one = min(in_one * norm / each, 1.0)
         parts = np.array([1 - part_in_one, part_in_one])
-        for found, (noise, sampling, shift) in zip((usual, more), rounds, strict=True):
+        for errors, (noise, sampling, shift) in zip((usual, more), rounds, strict=True):
             blocks = weights_by_size(weight * parts, 1 / norm, noise, sampling)
             noise *= float(blocks @ blocks / (blocks @ parts) ** 2)
             sampling *= float(blocks**2 @ parts / (blocks @ parts) ** 2)
-            found.append(_RowErrors(noise, sampling, shift, weight, norm))
+            errors.append(_RowErrors(noise, sampling, shift, weight, norm))
     return usual, more
 
 
@@ -210,7 +210,7 @@ def _errors_of_rounds(
     least, share = residual_clip(of_values, half), ratio_to_largest(of_values, half)
     apart = float(mean_to_median(share, assumed.bias_deviation, half))
     pull = Pull.prior(share_varied=1.0)  # the forecast has no measurement of it
-    found: list[_RoundErrors] = []
+    errors: list[_RoundErrors] = []
     by_clip: list[float] = []
     for number, mu in enumerate(mus):
         # Residuals of the first round contain effects.
@@ -221,7 +221,7 @@ def _errors_of_rounds(
         elif mu in (0.0, math.inf):
             clip = widest  # without noise; a pure budget otherwise pays for one round alone
         else:
-            noises, _, shifts = np.array(found).T
+            noises, _, shifts = np.array(errors).T
             unit = weight * deviation
             past = OfClips(unit**2 / noises, np.array(by_clip), shifts / deviation)
             # By all rounds to come together, or by the one that sweeps pay for.
@@ -233,9 +233,9 @@ def _errors_of_rounds(
         farthest = SharedRowSums.largest_distance(longest_sum(clip))
         sigma = farthest / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
         shift = apart * shift_by_clip(clip, widest)
-        found.append(_errors_of_round(sigma, clip * deviation, deviation, each, shift))
+        errors.append(_errors_of_round(sigma, clip * deviation, deviation, each, shift))
         by_clip.append(pull_by_clip(clip))
-    return _averaged(found[:rounds], weight), _averaged(found, weight)
+    return _averaged(errors[:rounds], weight), _averaged(errors, weight)
 
 
 def _budgets_of_rounds(plan: PersonPlan, sweeps: int, place: int) -> list[float]:

@@ -74,12 +74,14 @@ class Levels:
         shift = 0.0  # of the middle of the range
         if about is not None:
             # Values less effects have a wider range; effects are centred to keep it narrow.
-            middles = [float(one.means.max() + one.means.min()) / 2 for one in about.effects]
-            half += sum(float(np.ptp(one.means)) / 2 for one in about.effects)
+            middles = [
+                float(of_mode.means.max() + of_mode.means.min()) / 2 for of_mode in about.effects
+            ]
+            half += sum(float(np.ptp(of_mode.means)) / 2 for of_mode in about.effects)
             shift = -sum(middles)
             about = replace(about, effects=tuple(
-                replace(one, means=one.means - middle)
-                for one, middle in zip(about.effects, middles, strict=True)
+                replace(of_mode, means=of_mode.means - middle)
+                for of_mode, middle in zip(about.effects, middles, strict=True)
             ))  # fmt: skip
         answer = ask(UnitLevels(half, about, order_of(ask)), pooled, paid_by)
         found_mean, _, found_half = answer.value[:3].tolist()
@@ -106,8 +108,8 @@ class Levels:
         """
         # In units of half the range. Sums of order 1 have no mean deviation: the share is 1.
         share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)
-        found = self.answer.value / (share * self.half)
-        square, of_mean = float(found[1]), found[3] if len(found) > 3 else None
+        means = self.answer.value / (share * self.half)
+        square, of_mean = float(means[1]), means[3] if len(means) > 3 else None
         # The root has a uniform prior between these ends.
         least = 2 * LEAST_DEVIATION
         nearest = float(np.clip(square, least**2, 1.0))
@@ -147,10 +149,10 @@ class Levels:
         mean, square = self.answer.value[[0, 4]] / self.share
         sigma = self.answer.sigma / self.share
         by_entries = noise_variance * (1 - measured_part)  # by which means of units err
-        found = (2 * self.half * square - mean**2 + sigma**2 - by_entries) / usual
+        seen = (2 * self.half * square - mean**2 + sigma**2 - by_entries) / usual
         error = 2 * sigma * math.hypot(self.half, mean) / usual
         ratios = np.sqrt(parts / (1 - parts))
-        squares = (ratios - found) ** 2
+        squares = (ratios - seen) ** 2
         totals = np.cumsum(np.exp((squares.min() - squares) / (2 * error**2 + LEAST_WEIGHT)))
         return float(usual * ratios[np.searchsorted(totals, totals[-1] / 2)])
 
@@ -170,8 +172,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
             of_mode.release(biases, n_left, uses)
-            for one in biases:
-                one.fit(biases)
+            for bias in biases:
+                bias.fit(biases)
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
     # Units have entries in rows of different biases: release levels of values less biases.
     level = release_level(ask, biases, plan.n_level_uses - 1)
@@ -184,8 +186,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         biases[plan.place_of_longest].release(
             biases, pooled=plan.sweeps_for_biases, paid_by=SharedFactorSums, precision=precision
         )
-        for one in biases:
-            one.fit(biases)
+        for bias in biases:
+            bias.fit(biases)
         level = release_level(ask, biases, 1, SharedFactorSums)
     residual = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation_and_share)
@@ -197,7 +199,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     model = SharedModel(
         level=level.mean + ask.public("middle"), unit_mode=plan.unit_mode,
         noise_variance=residual if search.components is None else search.noise_variance,
-        effects=[one.effects for one in biases], components=search.components,
+        effects=[bias.effects for bias in biases], components=search.components,
         # A unit's level has a prior about the released mean, which errs.
         level_variance=level_variance + level.variance_of_mean,
         # By noise, and by sampling of units.
@@ -217,7 +219,7 @@ def release_level(
     ask: Session, biases: Sequence[SharedBiases], pooled: int, paid_by: type[Query] = UnitLevels
 ) -> Levels:
     """Release levels of values less biases; the next releases of `biases` are about their mean."""
-    about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
+    about = ReleasedEffects(tuple(bias.effects for bias in biases), 0.0, residual_variance(biases))
     level = Levels.release(ask, about, pooled, paid_by)
     biases[0].values.level = level.mean
     return level
@@ -262,7 +264,7 @@ def release_components(
     """Components by `DirectionSearch`, unless its trial says that biases would gain more from the
     rest of the budget.
     """
-    ranks = [options.ranks[one.mode] for one in biases]
+    ranks = [options.ranks[bias.mode] for bias in biases]
     weights = cell_weights(biases)
     rank = math.prod(ranks) if options.full_core else ranks[0]
     n_columns = columns_worth(weights, biases[0].values.n_with_values, plan, rank)
@@ -278,7 +280,7 @@ def release_components(
     factor = search.factor()
     if not factor.any():
         return FoundComponents(plan.n_sweeps)
-    shape = [len(one.shares) for one in biases]
+    shape = [len(bias.shares) for bias in biases]
     components = components_of_cells(
         factor, shape, ranks, full_core=options.full_core, random_state=options.random_state
     )

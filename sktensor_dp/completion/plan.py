@@ -91,10 +91,10 @@ class Assumed:
             "bias_deviation": (bias_deviation, Number(0, math.inf, "left")),
             "component_share": (component_share, Number(0, math.inf, "left")),
         }
-        for name, (number, wanted) in given.items():
-            if number is not None and not wanted.accepts(number):
+        for name, (number, rule) in given.items():
+            if number is not None and not rule.accepts(number):
                 raise ValueError(
-                    f"The {name!r} parameter must be {wanted}. Got {shown(number)} instead."
+                    f"The {name!r} parameter must be {rule}. Got {shown(number)} instead."
                 )
         total_deviation = cls.deviation * width if deviation is None else float(deviation)
         share = cls.component_share / (2 if rank == 1 else 1)

@@ -105,8 +105,8 @@ def expected_square_errors(
     releases.
     """
     of_forms = [
-        np.array([*map(pull.of_form, one.by_clip.tolist())]) / pull.gain(one.by_clip)
-        for one in (past, planned)
+        np.array([*map(pull.of_form, clips.by_clip.tolist())]) / pull.gain(clips.by_clip)
+        for clips in (past, planned)
     ]
     past, planned = past.without(pull), planned.without(pull)
     of_past = float(past.precisions.sum())
@@ -149,7 +149,7 @@ def measured_pull(
         errors.append(variances * (1 + (defaults.PULL_SCALE * far) ** 2 * of_effects))
     # Variances of effects are those shown over the squared mean gain, so that the coarse grid of
     # them favours no pair.
-    weights_of_gains = np.array([float(np.sum(1 / one)) for one in errors])
+    weights_of_gains = np.array([float(np.sum(1 / of_release)) for of_release in errors])
     square_gains = np.array(gains)[..., 0].T ** 2 @ (weights_of_gains / weights_of_gains.sum())
     logs = np.zeros((N_VARIANCES, N_GAINS * N_LACKS))
     for rows in blocks(shown.shape[1], ROWS_AT_ONCE):

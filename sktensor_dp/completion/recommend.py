@@ -238,14 +238,14 @@ class RecommenderMixin(FoldInMixin):
             if not leaves_out.any():
                 warnings.warn(NOTHING_EXCLUDED, stacklevel=level_of_caller())
         order = partial(log_choices, self._shared, chosen) if by == "choice" else None
-        found = top_rows_by_parts(
+        top = top_rows_by_parts(
             len(units), n_rows, int(n), predict,
             lambda part: rows_of_units(units[part], n_rows, of_units, rows),
             block=BLOCK, order=order,
         )  # fmt: skip
-        names = names_of(found.rows, self._indices, chosen)
-        found = TopRows(names, np.clip(found.values, *self.bounds_))
-        return TopRows(found.rows[0], found.values[0]) if single else found
+        names = names_of(top.rows, self._indices, chosen)
+        top = TopRows(names, np.clip(top.values, *self.bounds_))
+        return TopRows(top.rows[0], top.values[0]) if single else top
 
     def similar_rows(self, mode: int | str, row: object, n: int = 10) -> TopRows:
         """Find the rows whose components are most similar to those of given rows.
@@ -289,9 +289,9 @@ class RecommenderMixin(FoldInMixin):
                 f"{len(all_profiles) - 1}."
             )
         itself = rows[:, None] == np.arange(len(all_profiles))
-        found = top_rows(np.clip(all_profiles[rows] @ all_profiles.T, -1.0, 1.0), n, itself)
-        found = TopRows(names_of(found.rows, self._indices, chosen), found.values)
-        return TopRows(found.rows[0], found.values[0]) if single else found
+        top = top_rows(np.clip(all_profiles[rows] @ all_profiles.T, -1.0, 1.0), n, itself)
+        top = TopRows(names_of(top.rows, self._indices, chosen), top.values)
+        return TopRows(top.rows[0], top.values[0]) if single else top
 
     @property
     def _own_mode(self) -> int:
@@ -378,7 +378,9 @@ class RecommenderMixin(FoldInMixin):
         if self._indices is not None and mode == self._own_mode:
             # The fit kept no ids of units: all are unknown.
             return np.full(len(items), -1, dtype=np.intp), single
-        rows = [row_number(one, "a row", mode, indices=None) for one in np.asarray(items).tolist()]
+        rows = [
+            row_number(item, "a row", mode, indices=None) for item in np.asarray(items).tolist()
+        ]
         return np.array(rows, dtype=np.intp), single
 
     def _mode(self, mode: int | str | None) -> int | None:

@@ -109,8 +109,8 @@ class RowIndex:
                 "number from 2**53 on. Pass ids as integers."
             )
         rows = {name: row for row, name in enumerate(self._names)}
-        found = call_unquoted(lambda: [rows.get(item, -1) for item in items], "X")
-        return np.array(found, dtype=np.intp)
+        rows_of_items = call_unquoted(lambda: [rows.get(item, -1) for item in items], "X")
+        return np.array(rows_of_items, dtype=np.intp)
 
     def decode(self, rows: object) -> NDArray[np.generic]:
         """Return the names of rows.
@@ -189,7 +189,7 @@ def are_names(value: object) -> bool:
         return False
     types = RowIndex | list | tuple | range | None
     # Names may also be an array of one axis, or a column of a table.
-    return all(isinstance(one, types) or len(getattr(one, "shape", ())) == 1 for one in value)
+    return all(isinstance(names, types) or len(getattr(names, "shape", ())) == 1 for names in value)
 
 
 def indices_of(row_names: Any) -> Indices | None:

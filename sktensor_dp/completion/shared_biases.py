@@ -168,7 +168,7 @@ class SharedBiases:
         that of the last release of this mode, and has to agree.
         """
         variance = residual_variance(biases)
-        about = ReleasedEffects(tuple(one.effects for one in biases), self.values.level, variance)
+        about = ReleasedEffects(tuple(bias.effects for bias in biases), self.values.level, variance)
         deviation = math.sqrt(variance)
         clip = self._clip(deviation, n_left, precision)  # in deviations of residuals
         spread = math.sqrt(clipped_variance(clip))
@@ -178,7 +178,7 @@ class SharedBiases:
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
         sums, counts = noisy.value
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.means, spread)
-        means = [one.effects.means for one in biases]
+        means = [bias.effects.means for bias in biases]
         self._rounds.append(_Round(release, clip * deviation, means))
 
     def explained(self) -> float:
@@ -217,9 +217,14 @@ class SharedBiases:
             return math.sqrt(np.mean((self.weights * by_row) ** 2)) / unit
 
         past = OfClips(
-            np.array([np.mean((unit * one.response / one.sigma) ** 2) for one in self._linear]),
-            np.array([one.by_clip for one in self._linear]),
-            np.array([mean_size(np.asarray(one.shift)) for one in self._linear]),
+            np.array(
+                [
+                    np.mean((unit * released.response / released.sigma) ** 2)
+                    for released in self._linear
+                ]
+            ),
+            np.array([released.by_clip for released in self._linear]),
+            np.array([mean_size(np.asarray(released.shift)) for released in self._linear]),
         )
         # This release has `precision` times the budget of the last, those that follow as much.
         noise = self._noise_of_sum / (weight * math.sqrt(n_left + precision))
@@ -244,17 +249,19 @@ class SharedBiases:
         """Fit effects to all releases so far, given the effects of other modes."""
         if not self._rounds:
             return
-        releases = [one.release for one in self._rounds]
-        several, self.n_alone = np.mean([one.counts.sum(axis=1) for one in releases], 0).tolist()
+        releases = [past.release for past in self._rounds]
+        several, self.n_alone = np.mean(
+            [release.counts.sum(axis=1) for release in releases], 0
+        ).tolist()
         weight_each = self._weight_of_entry(several + self.n_alone, biases)
         release = self._combined(biases, weight_each)
-        found = shared_effects(
+        effects = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2,
             response=release.response, about=release.about, spread=release.spread,
         )  # fmt: skip
         # Popularity is half the logarithm of a weight over the mean weight.
-        self.shares = np.exp(2 * found.popularity)
+        self.shares = np.exp(2 * effects.popularity)
         self.shares /= self.shares.sum()
         if self._order == 1:
             several = self._weight_in_order_2(several, releases[-1].sigma)
@@ -264,12 +271,12 @@ class SharedBiases:
         self.total_variance = 2 * len(self.shares) * release.sigma**2
         # Clipped residuals show signs more than sizes. If values are skewed, most are on one side
         # of their unit's level, which adds a constant to all effects: subtract it.
-        mean = float(self.shares @ found.means)
+        mean = float(self.shares @ effects.means)
         widest = 2 * self.half
         self.effects = replace(
-            found, means=np.clip(found.means - mean, -widest, widest),
+            effects, means=np.clip(effects.means - mean, -widest, widest),
             variances=np.minimum(
-                found.variances + release.by_step + release.pulled**2, widest**2
+                effects.variances + release.by_step + release.pulled**2, widest**2
             ),
         )  # fmt: skip
 
@@ -278,7 +285,7 @@ class SharedBiases:
         # Each of a unit's n entries weighs one over the norm |c| of its counts by row, all n / |c|.
         # As |c|^2 is n at least, n is the square of that at least.
         of_unit = max(total / self.values.n_with_values, 1.0)
-        fitted = [one for one in biases if one.weights.any()]
+        fitted = [bias for bias in biases if bias.weights.any()]
         n_each = entries_each(fitted) if fitted else 1.0
         return of_unit / max(n_each, of_unit**2)
 
@@ -303,15 +310,15 @@ class SharedBiases:
         place = biases.index(self)
         others = [*biases[:place], *biases[place + 1 :]]
         # Rows of all other modes, one after the other: their effects now, and in each round.
-        shares = _joined(one.shares for one in others)
-        now = _joined(one.effects.means for one in others)
-        by_round = np.stack([one.of_others(place) for one in self._rounds])
+        shares = _joined(other.shares for other in others)
+        now = _joined(other.effects.means for other in others)
+        by_round = np.stack([past.of_others(place) for past in self._rounds])
         missed = now - by_round
-        uncertain = float(shares @ _joined(one.effects.variances for one in others))
-        blocks = block_weights([one.release for one in self._rounds], weight_each)
+        uncertain = float(shares @ _joined(other.effects.variances for other in others))
+        blocks = block_weights([past.release for past in self._rounds], weight_each)
         linear = [
-            self._linearised(one.release.joined(blocks), one.clip, float(shares @ effects**2))
-            for one, effects in zip(self._rounds, by_round, strict=True)
+            self._linearised(past.release.joined(blocks), past.clip, float(shares @ effects**2))
+            for past, effects in zip(self._rounds, by_round, strict=True)
         ]
         of_missed = missed * shares @ missed.T
         self._linear = linear
@@ -328,29 +335,36 @@ class SharedBiases:
         """
         if self._ask.is_exact:  # nothing is clipped
             return list(linear)
-        counts = np.mean([one.counts for one in linear], axis=0)
+        counts = np.mean([released.counts for released in linear], axis=0)
         counts = np.maximum(counts, linear[-1].sigma) + LEAST_WEIGHT
-        shown = np.stack([one.estimates(counts) for one in linear])
-        noise = np.stack([one.noise(counts) ** 2 for one in linear])
+        shown = np.stack([released.estimates(counts) for released in linear])
+        noise = np.stack([released.noise(counts) ** 2 for released in linear])
         noise += of_others[:, None]
-        sampling = np.mean(np.stack([(one.spread / one.response) ** 2 for one in linear]), axis=0)
+        sampling = np.mean(
+            np.stack([(released.spread / released.response) ** 2 for released in linear]), axis=0
+        )
         square = max(float(self.shares @ self.effects.means**2), LEAST_WEIGHT)
         farness = [
-            1 - float(self.shares @ (one.release.about * self.effects.means)) / square
-            for one in self._rounds
+            1 - float(self.shares @ (past.release.about * self.effects.means)) / square
+            for past in self._rounds
         ]
         self._pull = measured_pull(
             shown, noise, weight_each * sampling / counts,
-            [one.by_clip for one in linear], farness, self.values.share_varied,
+            [released.by_clip for released in linear], farness, self.values.share_varied,
         )  # fmt: skip
-        found = []
-        for one in linear:
-            gain = self._pull.gain(one.by_clip)
-            pulled = self._pull.error(one.by_clip) * self.effects.means
-            found.append(
-                replace(one, response=one.response * gain, about=one.about / gain, pulled=pulled)
+        corrected = []
+        for released in linear:
+            gain = self._pull.gain(released.by_clip)
+            pulled = self._pull.error(released.by_clip) * self.effects.means
+            corrected.append(
+                replace(
+                    released,
+                    response=released.response * gain,
+                    about=released.about / gain,
+                    pulled=pulled,
+                )
             )
-        return found
+        return corrected
 
     def _at_fixed_point(
         self, release: EffectRelease, linear: Sequence[EffectRelease],
@@ -362,20 +376,20 @@ class SharedBiases:
         if line is None:
             return release
         # Positions are in units of half the range.
-        lined = [one for one in biases if one._line is not None]
-        lines = [one._line for one in lined if one._line is not None]
+        lined = [bias for bias in biases if bias._line is not None]
+        lines = [bias._line for bias in lined if bias._line is not None]
         positions = [
-            one._positions(biases, lined, len(of_one.shown))
-            for one, of_one in zip(lined, lines, strict=True)
+            bias._positions(biases, lined, len(own.shown))
+            for bias, own in zip(lined, lines, strict=True)
         ]
         # Effects may vary more than found so far, up to the variance that EM for them starts from.
-        least = float(np.mean([one.effects.prior_variance for one in lined])) / self.half**2
+        least = float(np.mean([bias.effects.prior_variance for bias in lined])) / self.half**2
         largest = kernel_defaults.LEVEL_VARIANCE * (self.values.deviation / self.half) ** 2
         means, variances = fixed_point(lines, positions, least, largest)
-        found = release.estimates(counts) @ line.coefficients
+        place_on_line = release.estimates(counts) @ line.coefficients
         # With one mode noise may have chosen the line: step by the part of moves beyond it.
         direction = line.direction * (line.part if len(biases) == 1 else 1.0)
-        steps = (self.half * means[lined.index(self)] - found) * direction
+        steps = (self.half * means[lined.index(self)] - place_on_line) * direction
         # Releases hardly respond to effects farther off than a deviation of residuals.
         longest = math.sqrt(residual_variance(biases))
         taken = steps * min(longest / max(float(np.abs(steps).max()), LEAST_ERROR), 1.0)
@@ -393,15 +407,15 @@ class SharedBiases:
         Of the shortest mode, whose rows are known best, it is the one along which effects moved
         most; of another mode the one along which its effects respond to these moves.
         """
-        lead = min(biases, key=lambda one: len(one.shares))
+        lead = min(biases, key=lambda bias: len(bias.shares))
         # A move shows in two releases beside the first.
         if len(linear) < 3 or (lead is not self and lead._line is None):
             return None
-        shown = np.stack([one.estimates(counts) for one in linear]) / self.half
-        noise = np.stack([one.noise(counts) / self.half for one in linear]) ** 2
+        shown = np.stack([released.estimates(counts) for released in linear]) / self.half
+        noise = np.stack([released.noise(counts) / self.half for released in linear]) ** 2
         sampling = weight_each * (release.spread / release.response / self.half) ** 2 / counts
         if lead is self:
-            past = np.stack([one.means[biases.index(self)] for one in self._rounds[1:]])
+            past = np.stack([made.means[biases.index(self)] for made in self._rounds[1:]])
             past /= self.half
             line = Line.along(past - past.mean(axis=0), shown, noise, counts, sampling)
         else:
@@ -416,12 +430,12 @@ class SharedBiases:
 
         Of shape (n, n_lined): `lined` are those of `biases` with a line.
         """
-        found = np.empty((n, len(lined)))
-        for column, one in zip(found.T, lined, strict=True):
-            if one._line is not None:
-                effects = [past.means[biases.index(one)] for past in self._rounds[:n]]
-                column[:] = np.stack(effects) @ one._line.coefficients / self.half
-        return found
+        positions = np.empty((n, len(lined)))
+        for column, bias in zip(positions.T, lined, strict=True):
+            if bias._line is not None:
+                effects = [past.means[biases.index(bias)] for past in self._rounds[:n]]
+                column[:] = np.stack(effects) @ bias._line.coefficients / self.half
+        return positions
 
     def _linearised(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
         """Release whose response to effects is linear: the tangent in each row at the effect found.
@@ -500,21 +514,21 @@ def fit_by_corrected_deviation(
     """
     values = biases[0].values
     # Noise counts as entries: where it hides how many units have, that is many.
-    noise = max(one.total_variance for one in biases) / values.n_with_values**2
+    noise = max(bias.total_variance for bias in biases) / values.n_with_values**2
     root = math.sqrt(entries_each(biases) + noise)
     # Fraction of units with one entry, which have entries in one row of every mode.
-    alone = min(one.n_alone for one in biases) / values.n_with_values - math.sqrt(noise)
+    alone = min(bias.n_alone for bias in biases) / values.n_with_values - math.sqrt(noise)
     alone = min(max(alone, 0.0), 1 - LEAST_SEVERAL)
     each = max(((root - alone) / (1 - alone)) ** 2, 2.0)
-    found, share_varied = deviation_and_share(1 - alone)
-    values.deviation = min(found / math.sqrt(1 - 1 / each), biases[0].half)
+    of_sample, share_varied = deviation_and_share(1 - alone)
+    values.deviation = min(of_sample / math.sqrt(1 - 1 / each), biases[0].half)
     values.by_level = by_own_level(each)
     # Sample deviations of few normal values vary by chance: their squared coefficient of variation
     # is about half of this. `deviation_and_share` takes that for units that do not vary.
     values.share_varied = min(share_varied * (1 + values.by_level / 2), 1.0)
     values.measured_part = (1 - alone) * (1 - 1 / each)
-    for one in biases:
-        one.fit(biases)
+    for bias in biases:
+        bias.fit(biases)
 
 
 def add_errors_of_deviation(
@@ -526,13 +540,13 @@ def add_errors_of_deviation(
     """
     squares: list[list[Floats]] = [[] for _ in biases]  # mean square errors, (n_rows,), of each fit
     for at in (-1.0, 1.0):
-        others, values = [copy(one) for one in biases], copy(biases[0].values)
-        for one in others:
-            one.values = values
+        others, values = [copy(other) for other in biases], copy(biases[0].values)
+        for other in others:
+            other.values = values
         fit_by_corrected_deviation(others, partial(deviation_and_share, at=at))
-        for found, own, other in zip(squares, biases, others, strict=True):
+        for of_fit, own, other in zip(squares, biases, others, strict=True):
             moves = other.effects.means - own.effects.means
-            found.append(other.effects.variances + moves**2)
+            of_fit.append(other.effects.variances + moves**2)
     for own, (low, high) in zip(biases, squares, strict=True):
         own.effects = replace(own.effects, variances=(low + high) / 2)
 
@@ -547,7 +561,7 @@ def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0
 
     `factor_variance` is the variance that components explain.
     """
-    explained = sum(one.explained() for one in biases) + factor_variance
+    explained = sum(bias.explained() for bias in biases) + factor_variance
     return unexplained_variance(biases[0].values.deviation, explained)
 
 
@@ -572,10 +586,10 @@ def cell_weights(biases: Sequence[SharedBiases]) -> Floats:
     """
     if len(biases) == 1:
         return biases[0].weights
-    n_cells = math.prod(len(one.shares) for one in biases)
+    n_cells = math.prod(len(bias.shares) for bias in biases)
     # The least n of all modes: near a mode's largest weight, 1 / |p|, weights hardly depend on n.
-    n = min(*(_entries_of_unit(one, n_cells) for one in biases), float(n_cells))
-    shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
+    n = min(*(_entries_of_unit(bias, n_cells) for bias in biases), float(n_cells))
+    shares = reduce(np.multiply.outer, [bias.shares for bias in biases]).ravel()
     return (
         biases[0].values.n_with_values * math.sqrt(max(n, 1.0)) * shares
     )  # n entries of n ** -0.5 each

@@ -140,9 +140,9 @@ def checked_table(estimator: Any, X: Any, *, reset: bool, fits: bool, grouped: b
     NaN is allowed. Where `grouped`, the number of rows is private. Where it `fits`, and rows may be
     added or removed, `X` may have none.
     """
-    sizes_private = getattr(estimator, "neighbours", None) == "add_remove"
-    rows_private = sizes_private or grouped
-    may_be_empty = sizes_private and fits  # as units may be removed
+    number_is_private = getattr(estimator, "neighbours", None) == "add_remove"
+    rows_private = number_is_private or grouped
+    may_be_empty = number_is_private and fits  # as units may be removed
     refuse_other_kinds(X, "X", advice_on_text(estimator))
     if may_be_empty:
         refuse_lists(X)
@@ -203,14 +203,13 @@ def checked_groups(groups: object, X: object, n_rows: int, neighbours: str) -> L
     return labels
 
 
-def number_is_private(n_samples: object, neighbours: str) -> bool:
-    """True where `neighbours` makes the number of units private; ValueError if it is given then."""
+def refuse_private_number(n_samples: object, neighbours: str) -> None:
+    """Raise ValueError if a number of units is given that `neighbours` makes private."""
     if neighbours == "add_remove" and n_samples is not None:
         raise ValueError(
             "n_samples must not be given where neighbours='add_remove': how many there are is "
             "private, and is counted with noise."
         )
-    return neighbours == "add_remove"
 
 
 class CheckedChunks:

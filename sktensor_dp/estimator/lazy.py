@@ -18,9 +18,9 @@ from sktensor_dp.data.sums import OneThread
 from sktensor_dp.estimator.inputs import (
     advice_on_text,
     names_of_words,
-    number_is_private,
     precision_of,
     refuse_other_kinds,
+    refuse_private_number,
     without_names,
 )
 from sktensor_dp.tensor.arrays import Floats
@@ -64,7 +64,8 @@ def number_of_units(
 
     ValueError if `n_samples` is needed or contradicts them; `noun` is what errors call rows.
     """
-    if number_is_private(n_samples, estimator.neighbours):
+    refuse_private_number(n_samples, estimator.neighbours)
+    if estimator._number_is_private:
         return None
     if n_samples is not None:
         check_sizes(n_samples=n_samples)

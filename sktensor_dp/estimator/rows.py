@@ -23,7 +23,7 @@ from sktensor_dp.estimator.inputs import (
     checked_groups,
     checked_table,
     names_of_words,
-    number_is_private,
+    refuse_private_number,
 )
 from sktensor_dp.estimator.lazy import (
     checked_columns,
@@ -176,7 +176,8 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             check_chunks(source)
             if hasattr(source, UNIT_MARK):
                 check_counted_alike(source, self.neighbours, n_samples, grouped=False)
-        if not number_is_private(n_samples, self.neighbours):
+        refuse_private_number(n_samples, self.neighbours)
+        if not self._number_is_private:
             check_sizes(n_samples=n_samples)
         check_sizes(n_features=n_features)
         # An array would be taken for one validated table: wrap it, so that its items are chunks.

@@ -91,7 +91,7 @@ def split_units(
     units without rows.
     """
     part_of_unit, unit_of_row = assigned(
-        n_rows, labels, n_parts=None, fraction=test_size, sizes_private=number_is_private,
+        n_rows, labels, n_parts=None, fraction=test_size, number_is_private=number_is_private,
         random_state=random_state, n_units=n_units,
     )  # fmt: skip
     split = Split(part_of_unit == 1, unit_of_row)

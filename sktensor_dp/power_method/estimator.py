@@ -42,7 +42,7 @@ from sktensor_dp.power_method.plan import (
 from sktensor_dp.power_method.recipe import fit_moments, fit_to_tensor
 from sktensor_dp.power_method.stream import fit_power_step, random_batches, warnings_of_stream
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.noise_on_grid import OneProcess
+from sktensor_dp.privacy.noise_source import OneProcess
 from sktensor_dp.privacy.payer import around_fit
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.tensor.arrays import Floats
@@ -500,7 +500,11 @@ class PrivateTensorPowerMethod(
         # Enough batches to find all components, and some to refine them.
         n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
         batches = random_batches(
-            X, n_batches, self.random_state, sizes_private=self._number_is_private, groups=labels
+            X,
+            n_batches,
+            self.random_state,
+            number_is_private=self._number_is_private,
+            groups=labels,
         )
         return self._fit_stream(batches, checked)
 

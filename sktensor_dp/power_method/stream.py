@@ -53,7 +53,7 @@ def random_batches(
     random_state: object,
     *,
     groups: Labels | None,
-    sizes_private: bool,
+    number_is_private: bool,
 ) -> Iterator[SampleChunks]:
     """Yield random batches of rows, or of `groups` of rows; none is split.
 
@@ -61,9 +61,9 @@ def random_batches(
     """
     n_units = X.shape[0] if groups is None else len(distinct(groups)[0])
     # If the number of units is private, that of batches must not follow from it: some may be empty.
-    n_batches = n_batches if sizes_private else min(n_batches, n_units)
+    n_batches = n_batches if number_is_private else min(n_batches, n_units)
     batch_of_unit, unit_of_row = assigned(
-        X.shape[0], groups, n_parts=n_batches, sizes_private=sizes_private,
+        X.shape[0], groups, n_parts=n_batches, number_is_private=number_is_private,
         random_state=random_state,
     )  # fmt: skip
     batch_of_row = batch_of_unit if unit_of_row is None else batch_of_unit[unit_of_row]

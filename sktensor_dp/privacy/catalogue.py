@@ -11,7 +11,6 @@ from sktensor_dp.privacy.mechanisms import MECHANISMS, Mechanism
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     count_moments,
-    counts,
     entries,
     expected_counts,
     gradients,

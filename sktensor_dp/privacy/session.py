@@ -16,7 +16,7 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.mechanisms import Mechanism, deviation_of, sigma_of
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.payer import NOBODY, REPORT, Payer
 from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.data.labels import Labels, distinct, inverse_order
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.tensor.arrays import Integers
 
 Coins = NDArray[np.uint64]  # (n_units, 2): 128 random bits of each unit
@@ -44,13 +44,13 @@ def assigned(
     *,
     n_parts: int | None,
     fraction: float = 0.0,
-    sizes_private: bool,
+    number_is_private: bool,
     random_state: object,
     n_units: int | None = None,
 ) -> tuple[Integers, Integers | None]:
     """Deal units out to parts 0 .. `n_parts` - 1; or to part 1 a `fraction` of them, to 0 the rest.
 
-    Groups are dealt by secret coins, and so are rows whose number is private (`sizes_private`);
+    Groups are dealt by secret coins, and so are rows whose number is private (`number_is_private`);
     other rows by `random_state`. Returns the part of each unit, and the unit of each row (None
     where each row is a unit). Of `n_units` some may have no rows; these come after the others.
     """
@@ -59,7 +59,7 @@ def assigned(
     if labels is not None:
         names, units = distinct(labels)
         n_with_rows = len(names)
-    if sizes_private:  # sizes of parts are random, and may be zero
+    if number_is_private:  # sizes of parts are random, and may be zero
         coins = secret_coins(n_with_rows, names)
         parts = coin_parts(coins, n_parts) if n_parts else coin_split(coins, fraction)
         return parts, units

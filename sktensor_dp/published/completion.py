@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.checks.parameters import Number
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.published.power_method import EPSILON, POSITIVE_INT, check
 from sktensor_dp.tensor.arrays import Floats, Integers, RandomState, as_generator

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf
 from sktensor_dp.privacy.conversions import gaussian_epsilon
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
 from sktensor_dp.tensor.power_method import unit_columns

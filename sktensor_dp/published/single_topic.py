@@ -35,7 +35,7 @@ from sktensor_dp.checks.parameters import OneOf
 from sktensor_dp.data.counts import CountChunk, as_counts
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.privacy.conversions import gaussian_epsilon
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.published.power_method import (
     POSITIVE_INT,
@@ -46,8 +46,8 @@ from sktensor_dp.published.power_method import (
     noisy_columns,
     noisy_power_iteration,
 )
+from sktensor_dp.queries.clips import Clip, CountNorm
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments
-from sktensor_dp.queries.counts import Clip, CountNorm
 from sktensor_dp.tensor import Whitener, robust_tensor_power_method, whitener
 from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
 from sktensor_dp.tensor.symmetric import (

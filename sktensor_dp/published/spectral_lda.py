@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 from sktensor_dp.checks.parameters import Number
 from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.privacy.conversions import gaussian_epsilon
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published import single_topic
 from sktensor_dp.published.claims import claim_of_call
 from sktensor_dp.published.power_method import check, noisy_columns

@@ -1,4 +1,4 @@
-"""Queries for pair and triple moments of counts."""
+"""Queries for frequencies of words, and for pair and triple moments of counts."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.data.sums import AccurateSum
 from sktensor_dp.data.units import rows_of, sum_over_rows
-from sktensor_dp.queries.counts import (
+from sktensor_dp.queries.clips import (
     DIAGONAL,
     MIN_TOKENS,
     Clip,
@@ -21,7 +21,13 @@ from sktensor_dp.queries.counts import (
     triangle_of_terms,
     unit_factors,
 )
-from sktensor_dp.queries.laws import GAUSSIAN_SYMMETRIC, LAPLACE_SYMMETRIC, SPHERICAL
+from sktensor_dp.queries.laws import (
+    GAUSSIAN,
+    GAUSSIAN_SYMMETRIC,
+    LAPLACE,
+    LAPLACE_SYMMETRIC,
+    SPHERICAL,
+)
 from sktensor_dp.queries.query import NonNegative, Norms, Signed, check_number, norms_within
 from sktensor_dp.tensor.arrays import Floats, blocks, of_same_shape, spans
 from sktensor_dp.tensor.symmetric import n_unique
@@ -29,6 +35,36 @@ from sktensor_dp.tensor.symmetric import n_unique
 # Sums of absolute terms of a triple moment, most of which cancel, are at most this many times its
 # limit.
 LARGEST_TERMS = 16.0
+
+
+@dataclass(frozen=True, eq=False)
+class WordFrequencies(NonNegative):
+    """Sum over units of their mean count vectors, each clipped by `clip` and `other_clips`."""
+
+    name, family = "word_frequencies", "counts"
+    description = "weighted mean counts of every word"
+    laws = (GAUSSIAN, LAPLACE)
+
+    # `clip` must have a CountNorm: its limit bounds the contribution of one unit.
+
+    clip: Clip
+    other_clips: tuple[Clip, ...] = ()  # in force, too
+    min_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clip.norm, CountNorm):
+            raise TypeError(
+                f"clip must be of a CountNorm, got one of a {type(self.clip.norm).__name__}."
+            )
+
+    def _largest_norms(self) -> Norms:
+        assert isinstance(self.clip.norm, CountNorm)
+        return norms_within(self.clip.limit, self.clip.norm.order)
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Clipped sum of counts of each word, of shape (n_features,)."""
+        weight = document_weights(chunk, (self.clip, *self.other_clips), self.min_tokens)
+        return sum_over_rows(len(weight), lambda rows: rows_of(chunk.X, rows).T @ weight[rows])
 
 
 def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats) -> Floats:

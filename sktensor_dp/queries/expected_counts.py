@@ -9,7 +9,7 @@ from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import rows_of, scale_to, sum_over_rows
 from sktensor_dp.queries import query
-from sktensor_dp.queries.counts import CountNorm, norms_of_mean_counts
+from sktensor_dp.queries.clips import CountNorm, norms_of_mean_counts
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.mean_field import LEAST_PRIOR, MeanField, single_precision
 from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape

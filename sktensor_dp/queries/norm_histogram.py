@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sktensor_dp.queries.counts import Clip, Norm, unit_factors
+from sktensor_dp.queries.clips import Clip, Norm, unit_factors
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import NormBins
 from sktensor_dp.tensor.arrays import Floats

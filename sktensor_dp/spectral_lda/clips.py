@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import MIN_TOKENS, Clip, CountNorm, Norm, PairNorm
+from sktensor_dp.queries.clips import MIN_TOKENS, Clip, CountNorm, Norm, PairNorm
 from sktensor_dp.queries.norm_histogram import NormHistogram
 
 # Norms that are clipped: least edge, largest edge and number of bins of the histogram that chooses

@@ -620,12 +620,12 @@ class PrivateSpectralLDA(
         sizes["document_length"] = document_length
         check_sizes(**sizes)
         self._warn_of_budget()
-        plan, asked = self._plan(n_samples, n_features), self._given_concentration()
-        found = forecast_topics(
-            plan, n_samples, n_features, n_kept, document_length, concentration=asked,
+        plan, concentration = self._plan(n_samples, n_features), self._given_concentration()
+        forecast = forecast_topics(
+            plan, n_samples, n_features, n_kept, document_length, concentration=concentration,
             pure=self.delta == 0, neighbours=self.neighbours,
         )  # fmt: skip
-        return replace(found, _question=Question.of(self, **sizes))
+        return replace(forecast, _question=Question.of(self, **sizes))
 
     def _document_lengths(self, X: object) -> Any:
         """Number of tokens of each document."""

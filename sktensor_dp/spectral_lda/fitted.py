@@ -160,13 +160,13 @@ def warnings_of_noise(
     return (NotEnoughDataWarning(" ".join(said)),)
 
 
-def warnings_of_more(n_seen: int, asked: int) -> tuple[Warning, ...]:
-    """Tuple of one warning where pairs show more topics than `asked`, else empty."""
-    if n_seen <= asked:
+def warnings_of_more(n_seen: int, n_asked: int) -> tuple[Warning, ...]:
+    """Tuple of one warning where pairs show more topics than `n_asked`, else empty."""
+    if n_seen <= n_asked:
         return ()
     message = (
-        f"At least {n_seen} topics can be seen in the released pairs of words, and {asked} "
-        f"{'was' if asked == 1 else 'were'} asked for: some may be merged. "
+        f"At least {n_seen} topics can be seen in the released pairs of words, and {n_asked} "
+        f"{'was' if n_asked == 1 else 'were'} asked for: some may be merged. "
         "Words that come in bursts count as topics here."
     )
     return (DoubtfulParameterWarning(message),)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.counts import Clip
+from sktensor_dp.queries.clips import Clip
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.whitening import NoisyWhitener
 from sktensor_dp.topics.concentration import WordPairs

@@ -14,8 +14,13 @@ from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases, least_number
 from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import MIN_TOKENS, WordFrequencies
+from sktensor_dp.queries.clips import MIN_TOKENS
+from sktensor_dp.queries.count_moments import (
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Bounded
 from sktensor_dp.spectral_lda import defaults
@@ -116,14 +121,14 @@ def plan_topics(
     )  # fmt: skip
 
 
-def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
+def _steps(n_steps: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
     """Number of EM steps, and of the first ones that take each document to have one topic.
 
     `exact` is without noise, `kind` a key of defaults.FRACTIONS.
     """
-    if asked is not None:
+    if n_steps is not None:
         # The first half of them take one topic, as by default.
-        return asked, asked // 2 if exact and kind == "many_words" else 0
+        return n_steps, n_steps // 2 if exact and kind == "many_words" else 0
     if kind != "many_words":
         return 0, 0
     if exact:

@@ -209,8 +209,8 @@ class ReadableTopics:
     @property
     def in_brief(self) -> str:
         """Say how many of the topics asked for can be seen."""
-        seen, asked = sum(~self.hidden()), counted(self.n_components, "topic")
-        return f"{seen} of {asked} can be seen above the noise."
+        n_seen, topics = sum(~self.hidden()), counted(self.n_components, "topic")
+        return f"{n_seen} of {topics} can be seen above the noise."
 
     def hidden(self) -> NDArray[np.bool_]:
         """Mask of topics that noise hides: no word is surely more likely there than in all texts.

@@ -20,8 +20,13 @@ from sklearn.utils import check_random_state
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import Clip, TripleNorm, WhitenedTripleNorm, WordFrequencies
+from sktensor_dp.queries.clips import Clip, TripleNorm, WhitenedTripleNorm
+from sktensor_dp.queries.count_moments import (
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
 from sktensor_dp.queries.query import Query
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips
@@ -226,7 +231,7 @@ class _SpectralFit:
             sampling_of_pairs(self._length, ask.n_units, n_words), correction.frequencies,
             pure=ask.is_pure,
         )  # fmt: skip
-        wanted = min(self._plan.n_components, n_words)
+        n_asked = min(self._plan.n_components, n_words)
         search: dict[str, Any] = {
             "dim": n_words, "tol": EIGEN_TOL, "random_state": self._random_state,
             "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
@@ -241,11 +246,11 @@ class _SpectralFit:
             by_sampling = replace(errors, sigma=0.0, diagonal_sigma=0.0).edges()
             hidden_above = correction.edge(by_sampling.expected)
         white = noisy_whitener(
-            corrected, wanted, edge=edge, most_by_chance=most_by_chance, hidden_above=hidden_above,
+            corrected, n_asked, edge=edge, most_by_chance=most_by_chance, hidden_above=hidden_above,
             **search,
         )  # fmt: skip
-        if white.n_resolved >= wanted:  # further topics are counted only by a matrix of pairs
-            n_seen = wanted if callable(corrected) else self._n_seen(corrected, correction, errors)
+        if white.n_resolved >= n_asked:  # further topics are counted only by a matrix of pairs
+            n_seen = n_asked if callable(corrected) else self._n_seen(corrected, correction, errors)
             return replace(white, n_resolved=n_seen)
         return self._with_topics_of_rare_words(white, corrected, correction, errors, search)
 
@@ -261,8 +266,8 @@ class _SpectralFit:
             """Product of the weighted second moment with `V`."""
             return weights[:, None] * product_of(corrected, weights[:, None] * V)
 
-        wanted = min(self._plan.n_components, len(weights))
-        values, _ = top_eigenpairs(weighted, wanted, **search)
+        n_asked = min(self._plan.n_components, len(weights))
+        values, _ = top_eigenpairs(weighted, n_asked, **search)
         n_weighted = int((values > correction.edge(weighted_most, weights)).sum())
         # One eigenvalue is always above chance: that of the word frequencies.
         if n_weighted <= max(white.n_resolved, 1):
@@ -274,7 +279,7 @@ class _SpectralFit:
 
     def _n_seen(self, corrected: Floats, correction: PriorCorrection, errors: PairErrors) -> int:
         """Number of topics that stand out of noise and sampling; at least as many as asked for."""
-        asked = min(self._plan.n_components, len(corrected))
+        n_asked = min(self._plan.n_components, len(corrected))
 
         def n_above(most: float, weights: Floats) -> int:
             """Number of eigenvalues of the weighted moment above what errors of E2 give, `most`."""
@@ -285,12 +290,12 @@ class _SpectralFit:
             """Number of topics seen, words weighted or not, by the noise beside `n_topics`."""
             weights, weighted_most = errors.weighted_edge(self._ask.n_units, n_topics)
             unweighted, most = np.ones_like(weights), errors.edges(n_topics).most
-            return max(asked, n_above(most, unweighted), n_above(weighted_most, weights))
+            return max(n_asked, n_above(most, unweighted), n_above(weighted_most, weights))
 
         # The last topic seen has to stand out of the noise beside all others: where these are more
         # than asked for, count again.
-        n_seen = n_seen_beside(asked)
-        return n_seen_beside(n_seen - 1) if n_seen - 1 > asked else n_seen
+        n_seen = n_seen_beside(n_asked)
+        return n_seen_beside(n_seen - 1) if n_seen - 1 > n_asked else n_seen
 
     def _fit_by_pairs(self, pairs: WhitenedPairs) -> FittedTopics:
         """Rotate the eigenvectors of the pairs, find the concentration, and fit to all pairs."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import Clip
+from sktensor_dp.queries.clips import Clip
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import count_order

@@ -586,7 +586,7 @@ def _by_group(
     k, kept = model.n_components_, (places >= 0) & (np.diff(counts.indptr) > 0)
     topics, prior, single = model._topics_and_prior()
     shares = comparable_shares(
-        counts[kept], topics, prior, single, model.document_length_, wanted=confusion
+        counts[kept], topics, prior, single, model.document_length_, to=confusion
     )
     columns = places[kept, None] * k + np.arange(k)
     ends = np.append(0, np.cumsum(kept * k))

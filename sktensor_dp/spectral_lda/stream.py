@@ -7,7 +7,7 @@ from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import Clip, CountNorm
+from sktensor_dp.queries.clips import Clip, CountNorm
 from sktensor_dp.spectral_lda.clips import count_order
 from sktensor_dp.spectral_lda.fitted import TopicStream, attributes_of
 from sktensor_dp.spectral_lda.refinement import m_step, query_of_step, with_deviations

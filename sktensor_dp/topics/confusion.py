@@ -23,11 +23,11 @@ TOKENS = 1e4
 
 def comparable_shares(
     counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool, length: float,
-    wanted: Floats,
+    to: Floats,
 ) -> Floats:  # fmt: skip
     """Shares (n, k) of topics in documents, as confused as in documents of `length` tokens.
 
-    `wanted` is the confusion of these. Shares of longer documents are blurred to it, and those of
+    `to` is the confusion of these. Shares of longer documents are blurred to it, and those of
     shorter ones sharpened, as far as they stay within 0 and 1.
     """
     shares = proportions(counts, topics, prior, single)
@@ -35,7 +35,7 @@ def comparable_shares(
     for size in np.unique(sizes[sizes != _nearest([length])]):
         own = confusion(topics, prior, single, size)
         rows = sizes == size
-        shares[rows] = project_rows(shares[rows] @ np.linalg.pinv(own) @ wanted)
+        shares[rows] = project_rows(shares[rows] @ np.linalg.pinv(own) @ to)
     return shares
 
 

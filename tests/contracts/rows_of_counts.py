@@ -12,14 +12,18 @@ from contracts.sensitivities import Case, Extreme, Floats, Rng, ravelled
 from sktensor_dp.data.counts import CountChunk, CountChunks, as_counts
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import Units
-from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import (
+from sktensor_dp.queries.clips import (
     Clip,
     CountNorm,
     Norm,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
+)
+from sktensor_dp.queries.count_moments import (
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
     WordFrequencies,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts

@@ -19,7 +19,7 @@ from scipy import stats
 from scipy.special import gammainc, kolmogi
 
 from sktensor_dp.privacy import mechanisms
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 
 Z = 4.9  # two-sided 1e-6 point of the normal
 N = 48_000

@@ -24,13 +24,11 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import (
-    Clip,
-    CountNorm,
-    PairNorm,
-    TripleNorm,
-    WhitenedTripleNorm,
+from sktensor_dp.queries.clips import Clip, CountNorm, PairNorm, TripleNorm, WhitenedTripleNorm
+from sktensor_dp.queries.count_moments import (
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
     WordFrequencies,
 )
 from sktensor_dp.queries.samples import LiftedBall, ThirdMoments

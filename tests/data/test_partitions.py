@@ -31,7 +31,8 @@ from sktensor_dp import (
 from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.data.partitions import PartialQuery, PartitionedSource
 from sktensor_dp.data.sums import AccurateSum
-from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
+from sktensor_dp.queries.clips import Clip, CountNorm
+from sktensor_dp.queries.count_moments import WordFrequencies
 from sktensor_dp.queries.texts import KeyedSum
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"

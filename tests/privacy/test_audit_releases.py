@@ -22,7 +22,8 @@ from sktensor_dp.privacy.audit import AuditResult, audit_samples
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.conversions import gaussian_epsilon
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
+from sktensor_dp.queries.clips import Clip, CountNorm
+from sktensor_dp.queries.count_moments import WordFrequencies
 from sktensor_dp.queries.gradients import RidgeBlock
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 

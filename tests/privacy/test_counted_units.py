@@ -18,7 +18,8 @@ from sktensor_dp.privacy.audit import worst_case
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import BY_COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
+from sktensor_dp.queries.clips import Clip, CountNorm
+from sktensor_dp.queries.count_moments import WordFrequencies
 
 # Fits on so little say so, and some that their samples are longer than the public norm.
 pytestmark = [

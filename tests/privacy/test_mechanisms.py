@@ -38,7 +38,7 @@ from sktensor_dp.privacy.mechanisms import (
     spherical_laplace_rows,
     spherical_laplace_symmetric,
 )
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import Entries
@@ -84,7 +84,7 @@ def test_digits_below_the_step_leave_no_trace(place, monkeypatch):
     assert np.array_equal(*(released(place, x, same_noise(11), STRENGTH) for x in both))
     # They do where the same noise is added to what was not rounded.
     monkeypatch.setattr(
-        "sktensor_dp.privacy.noise_on_grid._on_grid", lambda x, steps, grid: x + steps * grid.step
+        "sktensor_dp.privacy.noise_source._on_grid", lambda x, steps, grid: x + steps * grid.step
     )
     assert not np.array_equal(*(released(place, x, same_noise(11), STRENGTH) for x in both))
 

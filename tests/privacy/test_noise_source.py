@@ -15,8 +15,8 @@ from internals import generator_of, words_of
 from seeded_sources import same_noise
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.noise_on_grid import LARGEST_INDEX, ROUNDING_COST, Grid, NoiseSource
 from sktensor_dp.privacy.noise_sampler import GAUSSIAN_DENSITY, LAPLACE_DENSITY, rounded_samples
+from sktensor_dp.privacy.noise_source import LARGEST_INDEX, ROUNDING_COST, Grid, NoiseSource
 
 LAWS = ("gaussian", "laplace", "spherical_laplace")
 

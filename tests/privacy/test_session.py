@@ -25,8 +25,8 @@ from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.count_moments import PairMoments
-from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
+from sktensor_dp.queries.clips import Clip, CountNorm
+from sktensor_dp.queries.count_moments import PairMoments, WordFrequencies
 from sktensor_dp.queries.person_entries import (
     ReleasedEffects,
     SharedFactorSums,

@@ -113,7 +113,7 @@ def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, secret_integer
 
     def dealt(X: np.ndarray, labels: np.ndarray, coins: np.ndarray) -> list[set[float]]:
         secret_integers(lambda _, size: key if grouped else coins.ravel())
-        return batches(X, labels if grouped else None, sizes_private=True)
+        return batches(X, labels if grouped else None, number_is_private=True)
 
     whole = dealt(X, labels, coins)
     fewer = dealt(X[stays], labels[stays], np.delete(coins, gone, axis=0))

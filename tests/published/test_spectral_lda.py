@@ -8,7 +8,7 @@ import pytest
 from plain_moments import TOPICS, WEIGHTS, exact_corpus, hockey_stick, u_statistics
 
 from sktensor_dp.data.counts import CountChunk, as_counts
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published import agn, avn, dp_spectral_lda, spectral_lda
 from sktensor_dp.published.spectral_lda import (
     CorpusMoments,

@@ -18,8 +18,7 @@ from sktensor_dp.data.counts import CountChunk, CountChunks, ShareChunks, as_cou
 from sktensor_dp.data.samples import SampleChunk, as_samples
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import Units
-from sktensor_dp.queries.count_moments import LARGEST_TERMS
-from sktensor_dp.queries.counts import (
+from sktensor_dp.queries.clips import (
     Clip,
     CountNorm,
     PairNorm,
@@ -27,6 +26,7 @@ from sktensor_dp.queries.counts import (
     WhitenedTripleNorm,
     unit_factors,
 )
+from sktensor_dp.queries.count_moments import LARGEST_TERMS
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.mean_field import MeanField, single_precision
 from sktensor_dp.queries.norm_histogram import NormHistogram

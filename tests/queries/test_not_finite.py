@@ -9,7 +9,7 @@ import pytest
 from sktensor_dp.data.counts import CountChunk, as_counts
 from sktensor_dp.data.samples import SampleChunk
 from sktensor_dp.data.units import scale_to
-from sktensor_dp.queries.counts import Clip, document_weights
+from sktensor_dp.queries.clips import Clip, document_weights
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 
 ROWS = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 5.0]])

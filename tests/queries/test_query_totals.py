@@ -19,13 +19,11 @@ from looped_documents import (
 
 from sktensor_dp.data.counts import CountChunk, CountChunks, as_counts
 from sktensor_dp.data.sums import NORM_SLACK
-from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import (
-    Clip,
-    CountNorm,
-    PairNorm,
-    TripleNorm,
-    WhitenedTripleNorm,
+from sktensor_dp.queries.clips import Clip, CountNorm, PairNorm, TripleNorm, WhitenedTripleNorm
+from sktensor_dp.queries.count_moments import (
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
     WordFrequencies,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts

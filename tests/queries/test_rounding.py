@@ -21,12 +21,11 @@ from sktensor_dp.data.sums import NORM_SLACK, ROWS_AT_ONCE, AccurateSum, split_s
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.count_moments import LARGEST_TERMS, PairMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import (
-    Clip,
-    CountNorm,
-    PairNorm,
-    WhitenedTripleNorm,
+from sktensor_dp.queries.clips import Clip, CountNorm, PairNorm, WhitenedTripleNorm
+from sktensor_dp.queries.count_moments import (
+    LARGEST_TERMS,
+    PairMoments,
+    WhitenedTripleMoments,
     WordFrequencies,
 )
 from sktensor_dp.queries.entries import RowSums

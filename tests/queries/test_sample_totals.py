@@ -25,7 +25,7 @@ from sktensor_dp.power_method.recipe import (
     release_power_step,
 )
 from sktensor_dp.privacy.catalogue import CATALOGUE
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.samples import (

@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 
 from sktensor_dp.data.labels import checksums
 from sktensor_dp.data.texts import TextChunks, WordCounts
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.partition_selection import (
     STEP,
     gaussian_partition_selection,

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
+from sktensor_dp.queries.clips import Clip, CountNorm
+from sktensor_dp.queries.count_moments import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.plan import OFFSET, pair_norm, plan_topics
 

@@ -10,8 +10,8 @@ from plain_moments import cube, diagonal, spread
 from scipy.special import psi
 
 from sktensor_dp.data.sums import NORM_SLACK
+from sktensor_dp.queries.clips import CountNorm, PairNorm, TripleNorm
 from sktensor_dp.queries.count_moments import LARGEST_TERMS
-from sktensor_dp.queries.counts import CountNorm, PairNorm, TripleNorm
 
 
 def pair_moment(c, length, words=None):

@@ -34,7 +34,7 @@ import pytest
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.mechanisms import Mechanism
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 
 PLAIN = (str, bytes, int, float, complex, np.generic, type, slice, Path, np.dtype)

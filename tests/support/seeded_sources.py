@@ -3,7 +3,7 @@
 import pytest
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.noise_on_grid import NoiseSource
+from sktensor_dp.privacy.noise_source import NoiseSource
 
 
 def same_noise(seed: int = 5) -> NoiseSource:

@@ -1,4 +1,4 @@
-"""Queries for word frequencies, and norms of what a unit adds to sums of counts."""
+"""Clips of what a unit adds to sums of counts: norms, limits, and factors that keep to them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from sktensor_dp.data.counts import CountChunk, UnitWords
 from sktensor_dp.data.sums import NORM_SLACK
-from sktensor_dp.data.units import rows_of, scale_to, sum_over_rows
+from sktensor_dp.data.units import rows_of, scale_to
 from sktensor_dp.queries import query
-from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.tensor.arrays import Floats
 
 # Range of weights of the diagonal, and the largest entry of a whitener: cubes of counts times these
@@ -221,33 +220,3 @@ def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
 def document_weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
     """Weight of each document: its unit's factor over its unit's number of documents."""
     return (chunk.lengths >= min_tokens) * chunk.units.row_weights(unit_factors(chunk, clips))
-
-
-@dataclass(frozen=True, eq=False)
-class WordFrequencies(query.NonNegative):
-    """Sum over units of their mean count vectors, each clipped by `clip` and `other_clips`."""
-
-    name, family = "word_frequencies", "counts"
-    description = "weighted mean counts of every word"
-    laws = (GAUSSIAN, LAPLACE)
-
-    # `clip` must have a CountNorm: its limit bounds the contribution of one unit.
-
-    clip: Clip
-    other_clips: tuple[Clip, ...] = ()  # in force, too
-    min_tokens: int = 0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.clip.norm, CountNorm):
-            raise TypeError(
-                f"clip must be of a CountNorm, got one of a {type(self.clip.norm).__name__}."
-            )
-
-    def _largest_norms(self) -> query.Norms:
-        assert isinstance(self.clip.norm, CountNorm)
-        return query.norms_within(self.clip.limit, self.clip.norm.order)
-
-    def total(self, chunk: CountChunk) -> Floats:
-        """Clipped sum of counts of each word, of shape (n_features,)."""
-        weight = document_weights(chunk, (self.clip, *self.other_clips), self.min_tokens)
-        return sum_over_rows(len(weight), lambda rows: rows_of(chunk.X, rows).T @ weight[rows])
