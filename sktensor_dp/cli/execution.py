@@ -67,7 +67,7 @@ def _show_forecast(options: Namespace) -> int:
         where, no_number = f"at --epsilon {options.epsilon:g}.", "No number of persons"
     else:
         return 0
-    enough = f"Enough from --{options.find} {found} on, {where}"
+    enough = f"{run.sought.format_map(vars(options))} from --{options.find} {found} on, {where}"
     print(f"{enough}{then}" if found else f"{no_number} would be enough {where}")
     return 0
 

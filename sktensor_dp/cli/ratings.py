@@ -28,8 +28,9 @@ TITLE = "Average ratings of items"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
     "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
-    "They are for the ratings given: where people rate what they like, everybody's averages are "
-    "lower, by more than these errors. "
+    "An item's average is as of persons who rate all things alike high: plain averages of ratings "
+    "differ where those who rate it are harsher or kinder. Where people rate what they like, "
+    "everybody's averages are lower, by more than these errors. "
     "Items rated by few are drawn to the mean, and are off by more where they are far worse."
 )
 ORDER = (
@@ -53,6 +54,7 @@ class Ratings(Run):
     """Items by ratings of persons."""
 
     noun, option = "direction", "rank"
+    sought = "A typical error of {error:g}"
     mistake = "--person and --item are exchanged, or names are not those of the list"
     _items: dict[str, str]  # titles by the names that are rated
 
@@ -197,8 +199,8 @@ class Ratings(Run):
         return bool(forecast.of_model <= self.options.error)
 
     def on_enough(self) -> str:
-        """Say what the forecast says beside the typical error, which alone makes it enough."""
-        return f" The typical error alone decides this. There: {OF_AVERAGES[self.verdict()]}."
+        """Say what the forecast says of averages, beside the typical error that was asked for."""
+        return f" The forecast there says of averages: {OF_AVERAGES[self.verdict()]}."
 
     def forecast_lines(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""

@@ -109,6 +109,7 @@ class Run:
     noun: str
     option: str
     mistake: str  # that a check would find
+    sought = "Enough"  # from which epsilon or number on, in an answer to --find
     cure = "--missing declares codes."  # of a check that failed
     n_units = n_items = 0
     models: dict[str, Any]
