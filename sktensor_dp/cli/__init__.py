@@ -10,8 +10,8 @@ from sktensor_dp.exceptions import LedgerError
 
 __all__ = ["main"]
 
-# Options of the command for parameters that errors of loaders and estimators name.
-OPTIONS = {
+# Options of the command in place of the parameters that errors of loaders and estimators name.
+AS_OPTIONS = {
     "column must be given": "--text COLUMN must be given",
     "decimal=','": "--decimal ,",
     "list such cells by missing)": "list such cells by --missing; categories need --category)",
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ImportError, OSError, ValueError) as error:
         # Errors name parameters of estimators; whoever runs the command knows its options.
         text = " ".join(str(error).split())
-        for parameter, option in {**OPTIONS, "n_components": f"--{options.command}"}.items():
+        for parameter, option in {**AS_OPTIONS, "n_components": f"--{options.command}"}.items():
             text = text.replace(parameter, option)
         print(f"error: {text}", file=sys.stderr)
         return 1 if isinstance(error, LedgerError) else 2

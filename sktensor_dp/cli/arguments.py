@@ -86,7 +86,7 @@ def delimiter(text: str) -> str:
 
 
 FILES = {"recommend": "FOLDER FILE"}
-REQUIRED, LIST, ANY = object(), object(), object()
+REQUIRED, LIST, REPEATED = object(), object(), object()
 RUNS, FORECASTS = "topics ratings groups", "forecast-topics forecast-ratings forecast-groups"
 READS = f"{RUNS} recommend"
 STATED = "output folder of a run, statement.json, or a model of Python"
@@ -134,11 +134,12 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("ratings forecast-ratings", "--deviation X", POSITIVE, None, "typical distance of "
      "ratings from their average; see --forecast"),
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
-    ("groups", "--range COLUMN LOW HIGH", str, ANY, "column to use, its public range; for each"),
-    ("groups", "--log-range COLUMN LOW HIGH", str, ANY, "column of positive numbers whose logs "
-     "are to be used, such as a laboratory value; for each"),
-    ("groups", "--category COLUMN VALUE...", str, ANY, "column of categories and its public ones; "
-     "'not given' counts missing cells. Groups may follow it alone: first fit without"),
+    ("groups", "--range COLUMN LOW HIGH", str, REPEATED, "column to use, its public range; for "
+     "each"),
+    ("groups", "--log-range COLUMN LOW HIGH", str, REPEATED, "column of positive numbers whose "
+     "logs are to be used, such as a laboratory value; for each"),
+    ("groups", "--category COLUMN VALUE...", str, REPEATED, "column of categories and its public "
+     "ones; 'not given' counts missing cells. Groups may follow it alone: first fit without"),
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
      "household: all their rows count as one, and are protected; not if each has one row"),
     ("ratings recommend groups", "--missing CELL...", str, None,
@@ -298,7 +299,7 @@ def _add(
     several: dict[str, Any] = {"nargs": len(values)} if len(values) > 1 else {}
     if values[-1].endswith("..."):
         values, several = [*values[:-1], values[-1].rstrip(".")], {"nargs": "+"}
-    if default in (None, REQUIRED, ANY):
+    if default in (None, REQUIRED, REPEATED):
         kept = None
     else:
         kept = default
@@ -306,7 +307,7 @@ def _add(
     parser.add_argument(
         name, metavar=tuple(values) if len(values) > 1 else values[0], help=does,
         default=kept, **several, **{"choices" if isinstance(reader, tuple) else "type": reader},
-        action="append" if default is ANY else "store",
+        action="append" if default is REPEATED else "store",
     )  # fmt: skip
 
 

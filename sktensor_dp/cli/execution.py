@@ -211,7 +211,7 @@ def _prepare(run: Run, path: Path) -> Folder:
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     last = take_up(run, folder)
-    _lower_epsilon(run, folder, last.told(path, run.free))
+    _lower_epsilon(run, folder, last.in_words(path, run.free_option))
     for model in run.models.values():
         check_saving(model)
     return folder

@@ -221,7 +221,7 @@ class Groups(Run):
 
     def on_hidden(self) -> list[str]:
         """Say, also without noise, that fewer groups were found."""
-        return [self.on_seen()] if self.n_seen() < self.asked() else []
+        return [self.on_seen()] if self.n_seen() < self.n_asked() else []
 
     def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show more; to ask for fewer groups would not."""
@@ -326,7 +326,7 @@ class Groups(Run):
                 cells = ("", "")  # once for each group
         head = ("group", "share", "column", "average", "within (90%)")
         has_persons = self.options.person is not None
-        all_seen = [self.on_seen(), MAY_BE_MORE] if self.n_seen() == self.asked() > 1 else []
+        all_seen = [self.on_seen(), MAY_BE_MORE] if self.n_seen() == self.n_asked() > 1 else []
         notes = [*all_seen, *CENTRES, CLAMPED, *self.on_rows(), *self._on_intervals]
         if self._n_logs:
             logs = ", ".join(self._numeric[-self._n_logs :])

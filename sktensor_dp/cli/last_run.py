@@ -80,16 +80,16 @@ class LastRun:
             return cls()
         # All models but the first of several depend on how many topics or groups are asked for.
         independent = [name for name in names[:1] if len(names) > 1]
-        counts = not {*paid} <= {*independent}
-        others = _others(run, asked, made, counts=counts)
+        number_counts = not {*paid} <= {*independent}
+        others = _changed_settings(run, asked, made, number_counts=number_counts)
         may_add = is_finished and any(name in asked for name in run.added_settings)
         of_rest = [one for one in others if one not in {*run.added_settings, *OF_ROWS, "epsilon"}]
-        hinders = _names_in_words(of_rest, made) if may_add else []
+        hinders = _settings_in_words(of_rest, made) if may_add else []
         adds = may_add and not hinders and (bool(others) or run.added not in paid)
         first = names[:-1] if adds else []
         if is_finished and others == [run.option]:
             first = [name for name in paid if name in independent]
-        return cls(paid, is_finished, _names_in_words(others, made), first, adds, hinders)
+        return cls(paid, is_finished, _settings_in_words(others, made), first, adds, hinders)
 
     def usable(self, *, again: bool) -> Sequence[str]:
         """Models that a run uses without paying: those of a run that stopped, to go on from there;
@@ -105,8 +105,8 @@ class LastRun:
         pays_wrongly = not self.is_finished if self.differs else self.is_finished
         return bool(self.paid) and pays_wrongly and not self.adds
 
-    def told(self, path: object, free: str) -> str:
-        """Sentence on what is in the folder, and what costs nothing: also the option `free`."""
+    def in_words(self, path: object, free_option: str) -> str:
+        """Sentence on what is in the folder, and what costs nothing: also the `free_option`."""
         if not self.paid:
             return ""
         settings = ", ".join(self.differs)
@@ -119,7 +119,7 @@ class LastRun:
         said = f"This run is finished: its results are in {path}"
         if self.differs:
             said = f"The run in {path} is finished, with other settings ({settings})"
-        return f"{said}; --{free} by it costs nothing" if free else said
+        return f"{said}; --{free_option} by it costs nothing" if free_option else said
 
 
 def take_up(run: Run, folder: Folder) -> LastRun:
@@ -135,11 +135,11 @@ def take_up(run: Run, folder: Folder) -> LastRun:
     if not again and _can_be_added_to(run, made):
         run.take_settings(made.asked, {name: load(name) for name in run.added_to})
         run.build()
-    settings = run.asked_for()
+    settings = run.asked_settings()
     last = LastRun.compared(run, settings, made)
     if not again:
         run.take_check(folder, settings)
-    if last.is_finished and vars(options).get(run.free) and not (again and last.differs):
+    if last.is_finished and vars(options).get(run.free_option) and not (again and last.differs):
         models = {name: load(name) for name in last.paid if name in run.added_to}
         run.use(Used(models, _source(run, made), applies=True))
         folder.made = made
@@ -187,16 +187,16 @@ def _stated(made: Manifest, last: LastRun, used: Sequence[str]) -> dict[str, str
 
 def _refuse_to_pay_again(run: Run, path: Path, asked: Mapping[str, str], last: LastRun) -> None:
     """Raise BudgetError if the last run, or an earlier one, paid for what is asked for."""
-    runs = [(path, last, run.free)] if last.is_in_the_way() else []
+    runs = [(path, last, run.free_option)] if last.is_in_the_way() else []
     for earlier in earlier_runs(path):
         before = LastRun.compared(run, asked, Manifest.of(earlier))
         if before.is_finished and not before.differs and not before.adds:
             runs.append((earlier, before, ""))
     if runs:
-        where, before, free = runs[0]
+        where, before, free_option = runs[0]
         changed = changed_since(run.options.file, where / f"{before.paid[0]}.model")
         advice = "To pay for all again: --again. Nothing was spent."
-        said = [f"{before.told(where, free)}.", changed, advice]
+        said = [f"{before.in_words(where, free_option)}.", changed, advice]
         raise BudgetError(" ".join(filter(None, said)))
 
 
@@ -212,7 +212,7 @@ def released_before(run: Run, path: Path) -> list[str]:
     """Warning, if any, that runs with other files added the same to these models before."""
     if not run.used.adds:
         return []
-    asked, kept = run.asked_for(), [f"{name}.model" for name in run.added_to]
+    asked, kept = run.asked_settings(), [f"{name}.model" for name in run.added_to]
     files = [
         f"{made.asked['file']} ({where})"
         for where, made in runs_with(path, kept)
@@ -239,12 +239,14 @@ def _source(run: Run, made: Manifest) -> str:
     return source if source != run.file_name else ""
 
 
-def _others(run: Run, asked: Mapping[str, str], made: Manifest, *, counts: bool) -> list[str]:
-    """Settings that are others now, but for those on which nothing that was paid for depends.
+def _changed_settings(
+    run: Run, asked: Mapping[str, str], made: Manifest, *, number_counts: bool
+) -> list[str]:
+    """Names of settings that changed, without those on which nothing that is paid for depends.
 
-    How many topics or groups are asked for is one of these unless it `counts`.
+    The number of topics or groups is one of them if `number_counts`.
     """
-    ignored = {*OF_PAYER} if counts else {*OF_PAYER, run.option}
+    ignored = {*OF_PAYER} if number_counts else {*OF_PAYER, run.option}
     if not any(name in asked for name in run.added_settings):
         ignored |= {*run.added_settings}
     elif made.finished and any(name in made.asked for name in run.added_settings):
@@ -253,8 +255,8 @@ def _others(run: Run, asked: Mapping[str, str], made: Manifest, *, counts: bool)
     return [name for name in names if made.asked.get(name) != asked.get(name)]
 
 
-def _names_in_words(names: Sequence[str], made: Manifest) -> list[str]:
-    """Settings of these names as a run had them; that a public list differs if nothing else."""
+def _settings_in_words(names: Sequence[str], made: Manifest) -> list[str]:
+    """Settings of these names as a run had them; without any but lists, that lists differ."""
     told = [
         f"{name.replace('_', ' ')}: {made.asked.get(name, 'not given')}"
         for name in names

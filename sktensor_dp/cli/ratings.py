@@ -144,7 +144,7 @@ class Ratings(Run):
 
     def on_seen(self) -> str:
         """Say how many directions the data supports, if any were sought."""
-        if self.asked() and not self._seeks_directions():
+        if self.n_asked() and not self._seeks_directions():
             return "No direction was sought: all was spent on averages."
         return super().on_seen()
 

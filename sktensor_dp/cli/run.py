@@ -80,7 +80,7 @@ class Used:
     adds : bool
         True if this run adds a last model to them: its whole epsilon is for that model.
     applies : bool
-        True if this run makes the file `free` by them, no more.
+        True if this run writes the file of `free_option` by them, and nothing else.
     """
 
     models: Mapping[str, Any] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class Run:
     may_fail: Sequence[str] = ()  # those of them that rows may fail, but for `least_passing`
     least_passing = 0.5
     groups: Labels | None = None  # of persons
-    free = ""  # option of a file that costs nothing once a run is finished
+    free_option = ""  # of a file that costs nothing once a run is finished
     has_lengths = False  # True where the check releases the typical length of a unit
     used = Used()
     added = ""  # model that may be added to those of a finished run, and settings for it alone
@@ -156,7 +156,7 @@ class Run:
         model = self.models[name]
         return type(model)(**{**model.get_params(deep=False), "accountant": None, **changes})
 
-    def asked(self) -> int:
+    def n_asked(self) -> int:
         """Number of components, groups or topics asked for."""
         return int(vars(self.options)[self.option])
 
@@ -174,6 +174,11 @@ class Run:
     def is_paid(self) -> bool:
         """True if an earlier run paid for all models."""
         return self.used.models.keys() == self.models.keys()
+
+    @property
+    def number_is_private(self) -> bool:
+        """True if the number of units is private, and `n_units` a guess."""
+        return self.neighbours == "add_remove"
 
     @property
     def epsilon(self) -> float:
@@ -199,8 +204,7 @@ class Run:
     def units(self) -> str:
         """Number of units in words, such as "2,880 persons"."""
         number = counted(self.n_units, self.unit)
-        is_private = self.neighbours == "add_remove"
-        return f"{number} (assumed, the true number is private)" if is_private else number
+        return f"{number}{' (assumed, the true number is private)' * self.number_is_private}"
 
     def charge(self, epsilon: float) -> LedgerEntry:
         """Charge of a run at `epsilon`, or of those of its steps that are not paid for."""
@@ -331,9 +335,8 @@ class Run:
         if refusal := check.refusal:
             return f"{refusal} {self.cure}" if WHY in refusal else refusal
         most = max(round(check.n_units + 2 * check.count_sigma), 1)
-        is_guess = self.neighbours == "add_remove"
         if (
-            not is_guess
+            not self.number_is_private
             or self.options.anyway
             or (not check.is_hidden and self.changed(most).verdict() in HOPEFUL)
         ):
@@ -360,7 +363,7 @@ class Run:
             stated["checked first"] = f"{self.checked}{accepted * self.options.no_check}"
         return {**stated, "file": self.file_name, **self.used.stated}
 
-    def asked_for(self) -> dict[str, str]:
+    def asked_settings(self) -> dict[str, str]:
         """Settings, in words, with which another run may go on with models that this one paid for.
 
         Parameters of models, public lists among them, are there as digests: "values" of the model
@@ -411,7 +414,7 @@ class Run:
             **self.reading_options(), "decimal": options.decimal or ".", "missing": self.codes,
             # Codes of --missing are of values: a person may have such a name.
             "nobody": ("", *MISSING),
-            "may_be_empty": self.neighbours == "add_remove",  # a private number of rows may be 0
+            "may_be_empty": self.number_is_private,  # it may be 0
         }  # fmt: skip
         contents = read_columns(options.file, [*wanted, *person], **reading)
         if person:
@@ -423,7 +426,7 @@ class Run:
 
     def count(self, rows: Sized) -> None:
         """Count the units in `rows`, unless their number is private."""
-        if self.neighbours == "replace_one":
+        if not self.number_is_private:
             self.n_units = len(rows if self.groups is None else distinct(self.groups)[0])
 
     def fit(self) -> Iterator[str]:
@@ -435,7 +438,7 @@ class Run:
         raise NotImplementedError
 
     def write_document_shares(self, folder: Folder) -> str:
-        """Write the file of the option `free`; return its name."""
+        """Write the file of `free_option`; return its name."""
         raise NotImplementedError
 
     def verdict(self) -> str:
@@ -489,16 +492,16 @@ class Run:
 
     def on_hidden(self) -> list[str]:
         """Sentence on how many are seen, if noise hides some of those asked for; in a list."""
-        if self.n_seen() >= self.asked() or math.isinf(self.options.epsilon):
+        if self.n_seen() >= self.n_asked() or math.isinf(self.options.epsilon):
             return []
         return [self.on_seen()]
 
     def on_seen(self) -> str:
         """Say, from released numbers, how much of the requested result the data supports."""
-        if not self.asked():
+        if not self.n_asked():
             return f"No {self.noun} was asked for."
-        more = "" if self.n_seen() >= self.asked() else ", or there are no more"
-        found = f"{self.n_seen()} of {counted(self.asked(), self.noun)}"
+        more = "" if self.n_seen() >= self.n_asked() else ", or there are no more"
+        found = f"{self.n_seen()} of {counted(self.n_asked(), self.noun)}"
         return f"{found} can be seen above the noise{more}."
 
     def for_officer(self) -> str:

@@ -74,7 +74,7 @@ def check_statements(options: argparse.Namespace) -> int:
     return _together([*totals.values()], at_most)
 
 
-def listed(runs: Sequence[Path]) -> str:
+def earlier_in_words(runs: Sequence[Path]) -> str:
     """Clause that names earlier runs by their folders, and the epsilon that each states."""
     named = []
     for run in runs:
@@ -87,8 +87,8 @@ def listed(runs: Sequence[Path]) -> str:
 def on_all_runs(budget: BudgetAccountant, folder: Path, summary: str, now: str) -> str:
     """Say what all runs of a folder cost, how that is kept, and how the budget was changed."""
     said = (
-        f"{summary} That is as of {now}{listed(earlier_runs(folder))}; later runs add to it. The "
-        "folder's ledger, budget.sqlite, adds them up."
+        f"{summary} That is as of {now}{earlier_in_words(earlier_runs(folder))}; later runs add to "
+        "it. The folder's ledger, budget.sqlite, adds them up."
     )
     if math.isfinite(budget.epsilon):
         said += " A run beyond the budget is refused; whoever runs it can raise the budget, which "
@@ -199,7 +199,7 @@ def _runs_of(path: Path, report: PrivacyReport, at_most: float) -> _Runs:
             f"costs less, epsilon {epsilon:.4g}. Move it away, or put the ledger that paid there."
         )
     _refuse_beyond(at_most, epsilon, " of all runs in this folder", seeded=report.seeded)
-    earlier = listed(earlier_runs(path.parent))
+    earlier = earlier_in_words(earlier_runs(path.parent))
     said = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}{earlier}. "
     return _Runs(Total(ledger.resolve(), unit, budget.cost, delta), budget, said)
 

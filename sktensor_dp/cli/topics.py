@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp import datasets
-from sktensor_dp.checks.display import Table, as_text, counted
+from sktensor_dp.checks.display import as_text, counted
 from sktensor_dp.cli.document_shares import TextLabels, name_of, write_shares
 from sktensor_dp.cli.folder import Folder, runs_with
 from sktensor_dp.cli.manifest import Manifest
@@ -23,6 +23,12 @@ from sktensor_dp.cli.public_lists import (
     vocabulary,
 )
 from sktensor_dp.cli.run import HOPEFUL, Run
+from sktensor_dp.cli.topic_tables import (
+    all_words,
+    leading_words,
+    shares_by_group,
+    topics_on_screen,
+)
 from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
@@ -37,7 +43,7 @@ from sktensor_dp.spectral_lda.share_noise import noise_by_topic, noise_of_seen
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
-from sktensor_dp.topic_page.page import Topic, meaning_of_share
+from sktensor_dp.topic_page.page import Topic
 
 # Number of words assumed of a text if nobody says, and of all texts, whether they are used or not.
 LENGTH, WORDS = 100, 2000
@@ -47,13 +53,12 @@ WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
 # that of the former, as in forums and newsgroups.
 MOST_ALIKE = 1.0, 10.0
 LIKELY_NOT = VERDICTS[2]
-YES = {True: "yes", False: "no"}
 
 
 class Topics(Run):
     """A vocabulary, then topics."""
 
-    noun, option, free = "topic", "topics", "shares"
+    noun, option, free_option = "topic", "topics", "shares"
     has_lengths = True
     mistake = "--text names another column"
     cure = (
@@ -454,26 +459,8 @@ class Topics(Run):
 
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
-        head = ("topic", "share", "words that set it apart")
-        notes = [
-            meaning_of_share(self.unit),
-            "Noise is counted in what sets words apart; that short texts tell less of topics is "
-            "not: of words that all topics share some may be listed.",
-        ]
-        rows = [
-            (
-                f"{topic.number}{'*' if topic.hidden else ''}", f"{topic.weight:.1%}",
-                " ".join(topic.distinctive[:8]) or "-",
-            )
-            for topic in self._topics
-        ]  # fmt: skip
-        if any(topic.hidden for topic in self._topics):
-            notes.append(
-                "* hidden by noise: no word is known to be more likely in it than in all texts; do "
-                "not report it. It may be a mixture of others, whose shares are then too small"
-            )
         title = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
-        of_topics = as_text(Table(title, head, rows, notes, head))
+        of_topics = as_text(topics_on_screen(title, self._topics, self.unit))
         if not self._has_groups():
             return [of_topics]
         return [of_topics, "", as_text(self.models["shares"]._table())]
@@ -496,26 +483,10 @@ class Topics(Run):
                 if made.protected.get("shares.model")
             }
         folder.add("topics.html", lambda path: write_topic_page(path, model, names, **about))
-        distinctive = map(set, model.top_words(len(names), names, relevance=0.6))
-        leading: list[list[object]] = []
-        for topic, own_words in zip(self._topics, distinctive, strict=True):
-            share = round(topic.weight, 3)  # as on the screen
-            hidden = YES[topic.hidden]
-            leading += (
-                [topic.number, share, rank, word, YES[word in own_words], hidden]
-                for rank, word in enumerate(topic.words or [""], start=1)
-            )
-        columns = ["topic", "share_of_words", "rank", "word", "sets_apart", "hidden"]
-        folder.add("topics.csv", table_of([columns, *leading]))
-        head = [f"topic_{topic.number}" for topic in self._topics]
-        table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)
-        rows = ([word, *row] for word, row in table)
-        folder.add("topic_words.csv", table_of([["word", "all_texts", *head], *rows]))
+        folder.add("topics.csv", table_of(leading_words(model, self._topics, names)))
+        folder.add("topic_words.csv", table_of(all_words(model, self._topics, names)))
         if self._has_groups():
-            columns_by_group = self.models["shares"].columns()
-            columns_by_group["hidden"] = [YES[hidden] for hidden in columns_by_group["hidden"]]
-            rows_by_group = zip(*columns_by_group.values(), strict=True)
-            folder.add("topics_by_group.csv", table_of([[*columns_by_group], *rows_by_group]))
+            folder.add("topics_by_group.csv", table_of(shares_by_group(self.models["shares"])))
         if self.options.shares:
             self.write_document_shares(folder)
         footer = (

@@ -1,0 +1,66 @@
+"""Tables of topics that a run shows and writes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sktensor_dp.checks.display import Table
+from sktensor_dp.spectral_lda import PrivateSpectralLDA
+from sktensor_dp.spectral_lda.shares import TopicShares
+from sktensor_dp.topic_page.page import Topic, meaning_of_share
+
+YES = {True: "yes", False: "no"}
+
+
+def topics_on_screen(title: str, topics: Sequence[Topic], unit: str) -> Table:
+    """Shares of topics, and the words that set each apart."""
+    head = ("topic", "share", "words that set it apart")
+    notes = [
+        meaning_of_share(unit),
+        "Noise is counted in what sets words apart; that short texts tell less of topics is "
+        "not: of words that all topics share some may be listed.",
+    ]
+    rows = [
+        (
+            f"{topic.number}{'*' if topic.hidden else ''}", f"{topic.weight:.1%}",
+            " ".join(topic.distinctive[:8]) or "-",
+        )
+        for topic in topics
+    ]  # fmt: skip
+    if any(topic.hidden for topic in topics):
+        notes.append(
+            "* hidden by noise: no word is known to be more likely in it than in all texts; do "
+            "not report it. It may be a mixture of others, whose shares are then too small"
+        )
+    return Table(title, head, rows, notes, head)
+
+
+def leading_words(
+    model: PrivateSpectralLDA, topics: Sequence[Topic], names: Sequence[str]
+) -> list[list[object]]:
+    """Rows of ``topics.csv``: the leading words of each topic, and which of them set it apart."""
+    rows: list[list[object]] = [["topic", "share_of_words", "rank", "word", "sets_apart", "hidden"]]
+    distinctive = map(set, model.top_words(len(names), names, relevance=0.6))
+    for topic, own_words in zip(topics, distinctive, strict=True):
+        share, hidden = round(topic.weight, 3), YES[topic.hidden]  # the share as on the screen
+        rows += (
+            [topic.number, share, rank, word, YES[word in own_words], hidden]
+            for rank, word in enumerate(topic.words or [""], start=1)
+        )
+    return rows
+
+
+def all_words(
+    model: PrivateSpectralLDA, topics: Sequence[Topic], names: Sequence[str]
+) -> list[list[object]]:
+    """Rows of ``topic_words.csv``: the probability of each word in all texts and in each topic."""
+    probabilities = np.column_stack([model.unigram_, model.components_.T])
+    head = ["word", "all_texts", *(f"topic_{topic.number}" for topic in topics)]
+    return [head, *([word, *row] for word, row in zip(names, probabilities, strict=True))]
+
+
+def shares_by_group(shares: TopicShares) -> list[list[object]]:
+    """Rows of ``topics_by_group.csv``."""
+    columns = shares.columns()
+    columns["hidden"] = [YES[hidden] for hidden in columns["hidden"]]
+    return [[*columns], *map(list, zip(*columns.values(), strict=True))]
