@@ -36,8 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if a statement or ledger is wrong; 2 on wrong input, where the forecast says that
-        there is too little data, or beyond the budget; 130 if interrupted.
+        0; 1 if a statement or ledger is wrong, or nobody reads the output any more; 2 on wrong
+        input, too little data by forecast or check, or a cost beyond the budget; 130 if
+        interrupted.
     """
     options = parse(None if arguments is None else list(arguments))
     try:
@@ -58,7 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ImportError, OSError, ValueError) as error:
         # Errors name parameters of estimators; whoever runs the command knows its options.
         text = " ".join(str(error).split())
-        for parameter, option in {**AS_OPTIONS, "n_components": f"--{options.command}"}.items():
+        for parameter, option in {
+            **AS_OPTIONS,
+            "n_components": f"--{options.kind or options.command}",
+        }.items():
             text = text.replace(parameter, option)
         print(f"error: {text}", file=sys.stderr)
         return 1 if isinstance(error, LedgerError) else 2

@@ -99,15 +99,15 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics forecast-topics", "--topics K", TOPICS, 10, "how many"),
     ("topics forecast-topics", "--words N", integer(2, 10**5), 2000, "most words to use"),
     ("topics forecast-topics", "--words-per-text N", integer(1, 10**6), None,
-     "words of a text, or with --person words of a person, in all their texts, about, beside stop "
+     "about how many words a text has, with --person all texts of a person together, without stop "
      "words: a guess for the forecast; 100 if not given"),
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
     ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False,
      "write the topics of each text, also of another FILE by a finished run: NOT PROTECTED"),
-    ("topics", "--by COLUMN", str, None, "shares of topics in each group, as a month: cells are "
-     "compared whole, so cut dates to months before"),
-    ("topics", "--by-values LIST", str, None, "all of them, as jan,feb or a file of lines: public"),
+    ("topics", "--by COLUMN", str, None, "column of groups, such as months, to make shares of "
+     "topics in each: cells are compared whole, so cut dates to months before"),
+    ("topics", "--by-values LIST", str, None, "public list of all groups: jan,feb or a file"),
     ("topics", "--texts-per-person N", integer(1, 10**6), None,
      "with --by: more are scaled down; noise grows with N"),
     ("topics", "--id COLUMN", str, None, "column of one name a text, for the file of --shares"),
@@ -140,19 +140,19 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "logs are to be used, such as a laboratory value; for each"),
     ("groups", "--category COLUMN VALUE...", str, REPEATED, "column of categories and its public "
      "ones; 'not given' counts missing cells. Groups may follow it alone: first fit without"),
-    ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
-     "household: all their rows count as one, and are protected; not if each has one row"),
+    ("groups", "--person COLUMN", str, None, "column that says whose row it is, such as a "
+     "patient: all their rows count as one, and are protected; leave out if each has one row"),
     ("ratings recommend groups", "--missing CELL...", str, None,
-     "how missing values (no persons) are written in all columns, beside empty cells; NA and NaN "
+     "how missing values are written, beside empty cells, in all columns but --person; NA and NaN "
      "if not given. In one column of groups: COLUMN=CELL"),
     ("groups forecast-groups", "--groups K", integer(1, 1000), None,
      "at most so many, 3 if not given; those without support are joined"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
     ("forecast-groups", "--columns N", integer(1, 10**4), REQUIRED, "how many columns"),
-    (READS, "--normalise-labels", bool, False, "case, outer blanks and Unicode form make "
-     "no other person"),
+    (READS, "--normalise-labels", bool, False, "persons whose names differ "
+     "in case, outer blanks or Unicode form alone are one"),
     (FORECASTS, "--persons N", integer(1, 10**9), REQUIRED, "how many persons, texts or rows"),
-    (RUNS, "--no-check", bool, False, "do not check what share of rows can be used, or go on "
+    (RUNS, "--no-check", bool, False, "do not check how many rows can be used, or go on "
      "where a check stopped"),
     ("topics groups", "--add-remove", bool, False, "hide also who is in the data, and how many"),
     ("topics groups", "--persons N", ABOUT, None, "with --add-remove: about how many "

@@ -19,7 +19,13 @@ from sktensor_dp.cli.held_folder import held
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, changed_since, released_before, take_up
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT
-from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
+from sktensor_dp.cli.officer import (
+    LITTLE,
+    PAGES,
+    large_delta,
+    officer_text,
+    write_officer_pages,
+)
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings
 from sktensor_dp.cli.recommend import recommend
@@ -191,8 +197,9 @@ def _state_unfinished(
     run: Run, folder: Folder, progress: Progress, paid: Sequence[PrivacyReport],
     error: BaseException,
 ) -> None:  # fmt: skip
-    """Write statement and officer's pages of a run that an `error` ended after it was charged, but
-    for a check that ended well: it is kept for the next run, which states it.
+    """Write statement and officer's pages of a run that an `error` ended after a charge.
+
+    A check alone that ended well is left to the next run, which takes and states it.
     """
     failed = getattr(error, "privacy_report_", None)
     if folder.made.protected.get(STATEMENT):  # with all models so far
@@ -232,7 +239,7 @@ def _lower_epsilon(run: Run, folder: Folder, left: str) -> None:
 
 
 def _in_context(refusal: str, run: Run, folder: Folder, left: str) -> str:
-    """Say with a refusal by the budget what would be added to the last run, or what that `left`."""
+    """Put before a refusal by the budget what this run would add to the last, or what is `left`."""
     if run.used.adds:
         others = (
             f" If {run.file_name} is of other persons, a budget of their own needs Python: "
@@ -271,7 +278,7 @@ def _spending_so_far(run: Run, folder: Folder | None) -> str:
 
 
 def _show_used(run: Run, path: Path, progress: Progress) -> None:
-    """Print what the models that are used were learned from, if not from the file as it is."""
+    """Print what the models in use were learned from, unless from the file as it is now."""
     file, source, models = run.options.file, run.used.source, [*run.used.models]
     # Another file than that of the models may well be younger.
     if models and not source and (changed := changed_since(file, path / f"{models[0]}.model")):

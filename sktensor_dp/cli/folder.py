@@ -39,7 +39,7 @@ APART = (
     "and nobody counts it"
 )
 CHECKED = ".check.json"  # check that is paid for
-BEGUN = ".begun"  # number of charges before the runs that have not kept all they pay for
+BEGUN = ".begun"  # number of charges before the runs that stopped and did not keep all results
 EARLIER = re.compile(r"earlier-(\d+)")
 
 
@@ -205,9 +205,10 @@ class Folder:
         )
 
     def left(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
-        """Largest multiple of a thousandth of `epsilon` that the budget covers after all charges.
+        """Largest epsilon up to `epsilon` that the budget covers after all charges.
 
-        `charge` is that of a run by epsilon.
+        It is a multiple of a thousandth of `epsilon`, or of the budget if that is less; `charge` is
+        that of a run by epsilon.
         """
         n_steps, step = 1000, min(epsilon, self._budget) / 1000
         spent = Spending().plus(self.ledger.entries)
@@ -225,7 +226,7 @@ class Folder:
         return self._balance.covers(spent.plus([entry]))
 
     def spending(self, epsilon: float, why: str, paid: Collection[str]) -> str:
-        """Say what a run is about to spend of the budget, and `why` where it was asked for more."""
+        """Say what a run is about to spend of the budget, and `why` it is less than asked for."""
         names = " and ".join(f"{name}.model" for name in paid)
         used = f"{names} of {self.path} are used: they are paid for" if paid else ""
         if epsilon == 0:  # all models are paid for
@@ -295,7 +296,7 @@ class Folder:
     def keep_earlier(self, used: Collection[str] = ()) -> None:
         """Move the files of the previous run, which were paid for, to a folder of their own.
 
-        Those `used` stay here, too, as files of this run: whenever the process ends, they are.
+        Copies of those `used` stay, as files of this run, even if the process ends meanwhile.
         """
         before = Manifest.of(self.path)
         found = [name for name in before.names if (self.path / name).exists()]

@@ -26,8 +26,8 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.topics.moments import project_rows
 
 CENTRES = (
-    "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
-    "A cloud of another form may be several groups; noise moves averages and shares.",
+    "A group is modelled as a Gaussian, an elliptic cloud around its average.",
+    "A cloud of another shape may be several groups; noise moves averages and shares.",
 )
 MAY_BE_MORE = (
     "There may be more groups than were asked for: another run may ask for one or two more, and "
@@ -41,22 +41,22 @@ ASK_FOR_ALL = (
     "Ask for as many groups as there may be: from so few {unit}s about one fit in five misses one, "
     "and to ask for one or two more finds no more."
 )
-NORM_SEEN = 200  # rows times mu from which a histogram shows their norm above its noise
+NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
 NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
 CATEGORY = (
-    "An average of a category is the share of rows that have it{}; rows with a missing cell count "
-    "as others tell of them, unless 'not given' is listed; what a column lacks to 1 is noise, and "
-    "rows of no category listed. Where noise says more than 1, averages are lowered and intervals "
-    "are not, so that an average may lie near an end of its own."
+    "The average of a category is the share of rows that have it{}. A row with a missing cell "
+    "counts by its other cells, unless 'not given' is listed. The averages of a column add up to "
+    "less than 1 by noise, or by rows of categories that are not listed. Where noise made them add "
+    "up to more they were lowered, and their intervals were not: an average may lie near an end."
 )
 CLAMPED = (
     "Averages and intervals are of numbers clamped to their ranges: a tail beyond is not counted."
 )
 INTERVALS = (
-    "Intervals show noise, chance, and tails that are cut within: as long as noise may hide, up to "
-    "log-normal ones; not how missing numbers differ. They are wide of a column with many zeros or "
-    "a long tail; of a long tail that noise hides within several groups they hold hardly any. "
-    "--log-range helps with a long tail, where all numbers are above 0.",
+    "Intervals count noise, chance, and tails that are cut (as long as noise may hide, up to "
+    "log-normal ones), but not how missing numbers differ from others. They are wide where a "
+    "column has many zeros or a long tail. Where noise hides a long tail and there are several "
+    "groups, hardly any holds the true average: --log-range helps if all numbers are above 0.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
 ENDS = ("", " low", " high")  # columns of an average and of its interval
@@ -122,9 +122,7 @@ class Groups(Run):
             raise ValueError("--category names a column or a category twice: list all values once")
 
     def _arrange(self) -> None:
-        """Set names, ranges and scaler of the columns: numbers, the last ones as logarithms, then
-        one for each category.
-        """
+        """Set names, ranges and scaler of the columns: plain numbers, logarithms, categories."""
         self._columns = [*self._numeric, *map("=".join, self._categories)]
         self._ranges = np.array(self._bounds + [(0.0, 1.0)] * len(self._categories))
         self._of_logs = np.zeros(len(self._columns), bool)
@@ -240,7 +238,7 @@ class Groups(Run):
         )
 
     def verdict(self) -> str:
-        """Verdict on groups; several by categories are never sure."""
+        """Verdict on groups; at most "may be enough" where several may follow categories alone."""
         verdict = super().verdict()
         return "may be enough" if self._may_follow() and verdict == "enough" else verdict
 
@@ -341,7 +339,7 @@ class Groups(Run):
         return " ".join([self.on_seen(), CLAMPED, *self._on_intervals, *self._on_persons()])
 
     def _on_persons(self) -> Sequence[str]:
-        """Sentence on how persons count whose rows lack cells, where some may; in a list."""
+        """Sentences on how persons count some of whose cells are missing; empty where none may."""
         return self.models["groups"].privacy_report_.notes
 
     def _one_peak(self) -> list[str]:
@@ -380,7 +378,7 @@ class Groups(Run):
 
 
 def public_range(option: str, column: str, *ends: str) -> tuple[float, float]:
-    """Ends of the range of a column."""
+    """Ends of a column's range as numbers; ValueError for others."""
     least, positive = (0, ", LOW > 0") if option == "--log-range" else (-math.inf, "")
     try:
         low, high = map(float, ends)

@@ -35,8 +35,7 @@ class Interrupts:
         self._begun = BEGUN_FITS.get()
 
     def _interrupt(self, *_: object) -> None:
-        """Note the first interrupt after something was paid; end the run at any other."""
-        # Twice, or before anything was paid: at once.
+        """Note a first interrupt after something was paid; end the run at a second, or before."""
         if self._is_asked or BEGUN_FITS.get() == self._begun:
             raise KeyboardInterrupt
         self._is_asked = True

@@ -12,12 +12,13 @@ from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.run import Run, Used
 from sktensor_dp.exceptions import BudgetError
 
-# Settings, in words, that a run which uses models of another takes from it.
+# Settings, in words, that a run takes from another one whose models it uses: the run that they
+# were counted with, and the file that they were learned from, where a last step is added to them.
 COUNTED = "counted with it"
-LEARNED = "models learned from"  # file, where a run adds but the last step to them
+LEARNED = "models learned from"
 OF_PAYER = ("checked first", "words per text", COUNTED, LEARNED)
 DIGESTS = ("lists", "values")  # settings that are digests of public lists
-# Settings that say which rows are read, and how: a model can be added of those of other files.
+# Settings that say which rows are read, and how. They may differ where a last model is added.
 OF_ROWS = {
     "file", "text", "person", "persons", "number", "delimiter", "quoting", "encoding",
     "normalise_labels",
@@ -28,24 +29,24 @@ OF_ROWS = {
 class LastRun:
     """State of a folder after its last run, which decides whether a new run may pay.
 
-    ======== ============== ==================================================================
-    it is    settings       a run that is asked for now
-    ======== ============== ==================================================================
-    new                     pays for all (`paid` is empty)
-    stopped  the same       goes on, and pays for the rest
-    stopped  others         is refused: what was paid for would be lost
-    finished any            makes a file that costs nothing, if it asks for it: what was paid for
-                            suffices, and no setting counts but which rows are read
-    finished the same       is refused, unless it left out an added step, as noise would hide what
-                            that shows: pays for that
-    finished others         pays for all, or for all but the first model if that does not depend
-                            on them
-    finished of an added    pays for the step that the settings are of, as of --by, with all of
-             step, and rows its epsilon, which may be another, but is no other setting where there
-                            is such a step. Settings of the other steps that are not given are
-                            those of the folder
-    finished of both        is refused
-    ======== ============== ==================================================================
+    ========= ================= ==============================================================
+    last run  settings that     a run that is asked for now
+              changed
+    ========= ================= ==============================================================
+    none                        pays for all (`paid` is empty)
+    stopped   none              goes on, and pays for the rest
+    stopped   some              is refused: what was paid for would be lost
+    finished  any               writes the file of `Run.free_option` at no cost, if asked to
+    finished  none              is refused; if the last run left its added step out, as noise
+                                would have hidden the result, pays for that step
+    finished  some              pays for all; if the number of topics alone changed, for all but
+                                the words, which do not depend on it
+    finished  of the added step pays for the added step (shares by --by) with all of its epsilon.
+              (--by ...) or of  Settings of other steps that are not given are those of the
+              rows (FILE ...)   last run
+    finished  of the added step is refused
+              and of others
+    ========= ================= ==============================================================
 
     Attributes
     ----------
@@ -54,14 +55,14 @@ class LastRun:
     is_finished : bool
         True if it wrote all its files.
     differs : sequence of str
-        Those of its settings, in words, that are others now.
+        Settings, in words, that the last run had and that have changed.
     first : sequence of str
-        Names of the models of a finished run that do not depend on those.
+        Names of its models that do not depend on those, if it is finished.
     adds : bool
-        True if it is finished, and the last model that is asked for, which it did not make, or with
-        other settings, can be added to its others.
+        True if it is finished, and a last model that it did not make, or made with other settings,
+        can be added to its others.
     hinders : sequence of str
-        Those of `differs` for which a last model that is asked for cannot.
+        Those of `differs` that prevent that.
     """
 
     paid: Sequence[str] = ()

@@ -26,7 +26,7 @@ class Manifest:
     asked : dict of str to str
         Settings that the run was asked for, in words.
     epsilon : float
-        Epsilon that the run has for all its steps.
+        Epsilon for all steps of the run.
     finished : bool
         True if the run wrote all its files.
     """
@@ -39,7 +39,7 @@ class Manifest:
 
     @classmethod
     def of(cls, path: Path) -> "Manifest":
-        """Manifest in a folder; an empty one if there is none, or one of somebody else's."""
+        """Manifest in a folder; an empty one if there is none, or a file of another kind."""
         try:
             content = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
             protected, private = dict(content["protected"]), list(content["private"])

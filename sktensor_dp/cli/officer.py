@@ -38,8 +38,7 @@ LITTLE = (
 
 PAGES = ("for-the-officer.md", "for-the-officer.html")
 
-# Number of steps towards the probability that odds change by more than promised; after so many it
-# no longer changes.
+# Number of steps of `chance_beyond`, after which its bound no longer changes.
 STEPS = 5000
 
 

@@ -14,7 +14,7 @@ class Progress:
     """Printer of progress."""
 
     def __init__(self) -> None:
-        self.warnings: list[str] = []  # of protection, from public numbers alone
+        self.warnings: list[str] = []  # that protection is weak, by public numbers alone
 
     def note(self, text: str) -> None:
         """Print a line."""

@@ -27,7 +27,7 @@ def public_names(path: Path, fallback: str | None) -> list[str]:
 
 
 def public_values(text: str, fallback: str | None) -> list[str]:
-    """Different values with commas between them, a comma after a single one, or lines of a file."""
+    """Read different values from a text with commas, or from lines of a file."""
     if "," in text:
         cells = text.removesuffix(",").split(",")
     elif Path(text).exists():

@@ -138,7 +138,7 @@ class Ratings(Run):
         return model.forecast(n * each, (n, self.n_items), deviation=deviation)
 
     def on_hidden(self) -> list[str]:
-        """Sentences on averages of items, where noise hides how they differ, and on directions."""
+        """List of sentences: that noise hides how averages of items differ, or directions."""
         averages = [f"{BY_NOISE.format('')}."] if self._averages_are_hidden() else []
         return [*averages, *super().on_hidden()]
 
@@ -203,7 +203,7 @@ class Ratings(Run):
         return f" The forecast there says of averages: {OF_AVERAGES[self.verdict()]}."
 
     def forecast_lines(self) -> list[str]:
-        """Forecast of errors, and which items count: with other names nothing is found."""
+        """Forecast of errors, and an item of the list: names of other kinds would match nothing."""
         forecast, verdict = self.forecast(), self.verdict()
         errors = {
             "the average of all ratings": forecast.of_mean,
@@ -331,7 +331,7 @@ class Ratings(Run):
         return display.figure_
 
     def _notes(self) -> list[str]:
-        """Sentences on numbers, on their order, and on directions where all asked for are seen."""
+        """Sentences on the numbers, their order, directions if all are seen, and failing rows."""
         order = [] if self.options.by_rating else [ORDER]
         seen = [] if super().on_hidden() else [self.on_seen()]
         return [ESTIMATES, *order, *seen, *self.on_rows()]
@@ -370,7 +370,7 @@ def _public_items(options: argparse.Namespace, rated: list[str]) -> tuple[list[s
 
 
 def read_ratings(run: Run) -> tuple[list[str], Any]:
-    """Items and ratings in the file of a run, whose persons the run holds."""
+    """Read items and ratings from the file of a run; the run keeps the persons."""
     options = run.options
     cells, values = run.columns([(options.item, "item"), (options.rating, "numbers")])
     return list(map(listed_name, cells)), values

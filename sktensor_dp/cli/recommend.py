@@ -60,11 +60,11 @@ def _compare_columns(options: argparse.Namespace, of_run: Sequence[str]) -> None
 
 
 def _left_out(is_given: NDArray[np.bool_], n_without: int, n_unknown: int) -> Iterator[str]:
-    """Yield sentences on rows and persons without a rating, and on persons without a known item."""
+    """Yield sentences on rows and persons without a rating, and persons without known items."""
     if n_empty := len(is_given) - is_given.sum():
         yield f"Left out: {counted(n_empty, 'row')} without a rating."
     if n_without:
-        yield f"None are for {counted(n_without, 'person')} without a rating."
+        yield f"Nothing is recommended to {counted(n_without, 'person')} without a rating."
     if n_unknown:
         yield (
             f"{counted(n_unknown, 'person')} rated no known item, and got the items for anybody, "
@@ -116,7 +116,8 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
         *_left_out(is_given, len({*entries[:, 0]}) - n_persons, n_persons - len(n_known)),
     ]
     if n_complete := sum(all(item is None for item in items) for items in found.rows):
-        summary.append(f"None are for {counted(n_complete, 'person')} who rated all items.")
+        who = counted(n_complete, "person")
+        summary.append(f"Nothing is recommended to {who} who rated all items.")
     print(" ".join(summary))
     print(
         f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for each of "
@@ -129,7 +130,7 @@ def _doubts(
     options: argparse.Namespace, model: PrivateCPCompletion, n: int, n_beyond: int, n_known: int,
     n_titles: int,
 ) -> Iterator[str]:  # fmt: skip
-    """Yield doubts about columns: of `n` ratings some lie beyond the bounds, or name a title."""
+    """Yield doubts about columns: of `n` ratings some are out of bounds, unknown, or of a title."""
     (low, high), items_file = model.bounds_, options.folder / "items.csv"
     if n_beyond:
         yield (

@@ -35,17 +35,18 @@ from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, person_of
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 
+# Options of one call of the command, on which nothing that it learns depends.
 OF_ONE_CALL = {
     "budget", "raise_budget", "forecast", "anyway", "again", "output", "command", "given",
 }  # fmt: skip
-# Options that are no settings of what was learned, or that a run states itself.
+# Options that are not listed as settings: those, and others that a run states in its own words.
 ASIDE = OF_ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
-# Options that may differ where a run goes on from another.
+# Options that may differ between a run and one that goes on from it.
 GOING_ON = OF_ONE_CALL | {
     "shares", "id", "words_per_text", "deviation", "title", "by_rating", "by_values", "no_check",
 }  # fmt: skip
 COLUMNS = {"text", "person", "item", "rating", "title", "by"}  # options that name columns
-# How missing values are written, where --missing does not say.
+# How missing values are written, unless --missing says otherwise.
 MISSING = ("NA", "NaN")
 # Names of releases in plain words.
 MEASURED = {
@@ -108,13 +109,13 @@ class Run:
     unit, ledger_unit = "person", "person"
     noun: str
     option: str
-    mistake: str  # that a check would find
+    mistake: str  # in options or data, which a check would find
     sought = "Enough"  # from which epsilon or number on, in an answer to --find
-    cure = "--missing declares codes."  # of a check that failed
+    cure = "--missing declares codes."  # advice where a check failed
     n_units = n_items = 0
     models: dict[str, Any]
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
-    may_fail: Sequence[str] = ()  # those of them that rows may fail, but for `least_passing`
+    may_fail: Sequence[str] = ()  # those of `tests` that a fraction `least_passing` has to pass
     least_passing = 0.5
     groups: Labels | None = None  # of persons
     free_option = ""  # of a file that costs nothing once a run is finished
@@ -190,9 +191,8 @@ class Run:
 
     @property
     def file_name(self) -> str:
-        """Path of the file of the data from where the output folder lies, in whatever place a run
-        starts. It comes from the command line: a digest would tell what the file holds.
-        """
+        """Path of the data file from where the output folder lies, wherever the command is run."""
+        # No digest: whoever has the folder could compare it with guesses at the data.
         file, output = self.options.file, self.options.output
         if file is None:
             return BUILT_IN
@@ -261,12 +261,12 @@ class Run:
         return fraction_of_check(self.n_units, mu, *self._n_released(), self.neighbours)
 
     def _n_released(self) -> tuple[int, int]:
-        """Number of fractions and lengths that the check releases, and of tests that decide."""
+        """Number of means that the check releases, and of its tests that no row may fail."""
         n_released = len(self.tests) + (self.options.person is not None) + self.has_lengths
         return n_released, len({*self.tests} - {*self.may_fail})
 
     def sigmas_ahead(self) -> tuple[float, float]:
-        """Deviations of the noise of a check to come, as by `sigmas_of_check`; 0 without one."""
+        """Deviations of the noise of a check to come, as of `sigmas_of_check`; 0 without one."""
         if self.checked is not None or (for_check := self._for_check) is None:
             return 0.0, 0.0
         mu = gaussian_mu(**for_check)
@@ -281,11 +281,11 @@ class Run:
         return None
 
     def ways_by_guess(self) -> list[str]:
-        """Guess from which on the run would not be stopped, if the forecast depends on one."""
+        """Say which other guesses, if the forecast depends on some, would not stop the run."""
         return []
 
     def unchecked(self) -> str:
-        """Say that noise would hide the result of a check that is asked for; "" if it would not."""
+        """Say that noise would hide the result of a check; "" if it would not, or none is due."""
         unneeded = self.options.no_check or (self.used.models and not self.used.adds)
         if not self.tests or self._for_check or self.checked or unneeded:
             return ""
@@ -313,7 +313,7 @@ class Run:
             self.checked = check
 
     def check_ahead(self) -> list[str]:
-        """Say what noise may make a check before the fit miss; nothing where there is no check."""
+        """Say when a check before the fit would stop it; nothing where there is no check."""
         (_, n_strict), (sigma, of_all) = self._n_released(), self.sigmas_ahead()
         if not (n_strict and sigma):
             return []
@@ -329,7 +329,7 @@ class Run:
         return [" ".join(said if sigma <= USELESS else said[:1])]
 
     def refusal(self) -> str:
-        """Say for what the check stops the run: few rows match, or a guess of units is off."""
+        """Say why the check stops the run: few rows match, or --persons is a wrong guess."""
         if (check := self.checked) is None:
             return ""
         if refusal := check.refusal:
@@ -347,7 +347,7 @@ class Run:
         )
 
     def on_rows(self) -> list[str]:
-        """Sentence on rows that fail the check, for whoever reads averages; in a list."""
+        """List of a sentence on rows that fail the check, which move averages; else empty."""
         return [str(self.checked)] if self.checked is not None and self.checked.failing else []
 
     def settings(self) -> Mapping[str, object]:
@@ -364,10 +364,10 @@ class Run:
         return {**stated, "file": self.file_name, **self.used.stated}
 
     def asked_settings(self) -> dict[str, str]:
-        """Settings, in words, with which another run may go on with models that this one paid for.
+        """Settings, in words, by which a later run is compared with this one.
 
-        Parameters of models, public lists among them, are there as digests: "values" of the model
-        that is `added`, and "lists" of all others.
+        Parameters of models, public lists among them, are digests: "values" is that of the model
+        that is `added`, "lists" that of all others.
         """
         asked = {
             name: str(value) if isinstance(value, list) else in_words(value)
@@ -393,7 +393,7 @@ class Run:
         return {name: value for name, value in asked.items() if name not in aside}
 
     def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:
-        """Take settings that are not given from the run that these models are of, to add to it."""
+        """Take settings that are not given from the run that made `models`, to add to it."""
         raise NotImplementedError
 
     def reading_options(self) -> dict[str, Any]:
@@ -466,7 +466,7 @@ class Run:
         return other
 
     def least(self, verdicts: Collection[str] = HOPEFUL) -> str:
-        """Number of units, in words, for one of the `verdicts`; "" if no number would do."""
+        """Least number of units, in words, with one of the `verdicts`; "" if none has."""
         n = least_number(lambda n: self.changed(n).verdict() in verdicts)
         step = 10 ** max(len(str(n)) - 2, 0)
         return f"about {-(-n // step) * step:,}" if n else ""
@@ -491,7 +491,7 @@ class Run:
         return [as_text(Table(title, head, rows, left=head))]
 
     def on_hidden(self) -> list[str]:
-        """Sentence on how many are seen, if noise hides some of those asked for; in a list."""
+        """List of a sentence on how many can be seen, if noise hides some; else empty."""
         if self.n_seen() >= self.n_asked() or math.isinf(self.options.epsilon):
             return []
         return [self.on_seen()]
@@ -509,7 +509,7 @@ class Run:
         return self.on_seen()
 
     def helps(self, most_epsilon: float) -> list[str]:
-        """Changes that would show more; `most_epsilon` is what another run may spend."""
+        """Changes that would show more; another run may spend `most_epsilon`."""
         ways = [f"more {self.unit}s"]
         if self.options.epsilon < most_epsilon:
             ways.append("a larger --epsilon")

@@ -58,7 +58,7 @@ def _verified(path: Path) -> BudgetAccountant:
 
 
 def check_statements(options: argparse.Namespace) -> int:
-    """Compute totals of statements from releases, and print their claims; the worst exit status."""
+    """Add statements up again and print what they promise; return the worst exit status."""
     if options.kind == "schema":
         print(schema_text(), end="")
         return 0
@@ -75,7 +75,7 @@ def check_statements(options: argparse.Namespace) -> int:
 
 
 def earlier_in_words(runs: Sequence[Path]) -> str:
-    """Clause that names earlier runs by their folders, and the epsilon that each states."""
+    """Clause on the folders of earlier runs, and the epsilon that each states."""
     named = []
     for run in runs:
         with suppress(OSError, StatementError):
@@ -112,7 +112,7 @@ class Total(NamedTuple):
 
 
 def _together(totals: Sequence[Total], at_most: float) -> int:
-    """Say what several files, or folders, cost whoever is in all of them; exit status."""
+    """Print what several files, or folders, cost whoever is in all of them; return exit status."""
     units = sorted({one.unit for one in totals})
     delta = max(one.delta for one in totals)
     cost = PrivacyCost.total((one.cost, 1) for one in totals)
@@ -139,7 +139,7 @@ def _ledger_of(path: Path) -> Path | None:
 
 
 def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[int, Total | None]:
-    """Check one file, and print what was found; exit status, and the total to add to others."""
+    """Check and print one file; return the exit status, and its total for `_together`."""
     n_files, changed, private = 0, list[str](), list[str]()
     if path.is_dir():
         n_files, changed = changed_files(path)
@@ -205,7 +205,7 @@ def _runs_of(path: Path, report: PrivacyReport, at_most: float) -> _Runs:
 
 
 def _on_files(n_files: int, private: Sequence[str], budget: BudgetAccountant | None) -> str:
-    """Say which files were checked, which are private, what was not checked, and what it needs."""
+    """Say which files were checked, which are private, and what is needed to check the rest."""
     said = f"{counted(n_files, 'file')} as in {MANIFEST}. " if n_files else ""
     if private:
         said += f"Not to be published, as nothing protects it: {', '.join(private)}. "

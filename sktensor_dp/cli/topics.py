@@ -49,8 +49,8 @@ from sktensor_dp.topic_page.page import Topic
 LENGTH, WORDS = 100, 2000
 # Fractions of the budget for words and topics, and, with --by, for shares of topics by group.
 WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
-# Noise of shares of topics that have words of their own, and of such that share most words, over
-# that of the former, as in forums and newsgroups.
+# Factors on the noise of shares by group: of topics that have words of their own, and of topics
+# that share most words, as in forums and newsgroups.
 MOST_ALIKE = 1.0, 10.0
 LIKELY_NOT = VERDICTS[2]
 
@@ -75,7 +75,7 @@ class Topics(Run):
         self._ids: list[str] = []  # with --id
         self._group_of_text: list[str] = []  # with --by
         self._topics: list[Topic] = []  # once they are found
-        self._without_shares = ""  # why they are not made of the topics found
+        self._without_shares = ""  # why no shares by group are made of the topics found
         if options.command == "forecast":
             return
         if options.person is None:
@@ -101,8 +101,9 @@ class Topics(Run):
         return vocabulary(*of_file, self._stop_words, self.options.words)
 
     def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:
-        """Take settings of words and topics that are not given; public lists as models have them,
-        as their files may be gone.
+        """Take settings of words and topics that are not given.
+
+        Public lists are those of the models, as their files may be gone.
         """
         options, given = self.options, self.options.given
         for name, read in (("topics", int), ("words", int), ("delta", float)):
@@ -157,7 +158,7 @@ class Topics(Run):
             )
 
     def steps(self) -> list[tuple[str, float]]:
-        """Words unless they are public, topics, and shares by group; these alone where it adds."""
+        """Words unless public, topics, shares by group if asked; the last alone if it adds them."""
         if self.used.adds:
             return super().steps()
         after = BY_FRACTION if self._has_groups() else 0.0
@@ -194,9 +195,8 @@ class Topics(Run):
         self.count(self._texts)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield whether each text has two words, as of one alone no words go together; and, with
-        --by, whether its group is listed. Words joined by hyphens count as one: ids and dates are
-        no texts.
+        """Yield masks of texts: of two words or more, as one shows no pair; with --by, of a listed
+        group. Words joined by hyphens count as one, so that ids and dates are no texts.
         """
         if self._public_words:
             yield self.lengths() > 1
@@ -208,7 +208,7 @@ class Topics(Run):
             yield np.fromiter((group in listed for group in self._group_of_text), bool)
 
     def refusal(self) -> str:
-        """Say for what the check stops the run; of one text each, what option says so."""
+        """Say why the check stops the run; an option says that persons have one text each."""
         said = super().refusal()
         if said == HARDLY_ANY and self.options.by is not None:
             said += " --texts-per-person 1 says that each has, and a check does not ask for it."
@@ -261,8 +261,10 @@ class Topics(Run):
         return f"at most {self.options.words:,}"
 
     def verdict(self) -> str:
-        """Verdict of the forecast; too few where noise would hide how many texts groups have, or
-        the shares of all topics that were found.
+        """Verdict of the forecast.
+
+        Too few where noise would hide how many texts groups have; where the run adds shares by
+        group, likely too few if noise would hide those of all topics that were found.
         """
         if self.used.adds:
             return VERDICTS[0] if self._shows(_noise_of_seen(self.models["topics"])) else LIKELY_NOT
@@ -271,7 +273,7 @@ class Topics(Run):
         return super().verdict()
 
     def _shows(self, factor: float) -> bool:
-        """Return True if shares by group, or counts, are above noise of this `factor`."""
+        """Return True if shares by group, or numbers of texts, are above noise of this `factor`."""
         return self.models["shares"].shows(self.n_units, factor, self.unit == "person")
 
     def forecast(self) -> Any:
@@ -294,7 +296,7 @@ class Topics(Run):
         return int(self.options.words_per_text or LENGTH)
 
     def verdict_by_guess(self) -> str:
-        """Verdicts by the guess of the length of texts, and by another one if it is different."""
+        """Verdicts for the guessed length of texts and another length; "" if they are the same."""
         if self.options.command == "topics" and self.options.file is None:
             return ""  # the built-in texts are as long as is assumed
         guess, verdict = self.length, self.verdict()
@@ -312,8 +314,8 @@ class Topics(Run):
         )
 
     def ways_by_guess(self) -> list[str]:
-        """Length of texts from which on the run would not be stopped, if it is a guess; of shares
-        alone fewer groups.
+        """Say from which guessed length of texts on the run would not stop, or to ask for fewer
+        groups where it adds shares alone.
         """
         if self.used.adds:
             return ["fewer groups"]
@@ -367,7 +369,7 @@ class Topics(Run):
         )
 
     def _moved(self, times: int) -> str:
-        """Range, over topics, of deviations of the noise of shares, or of some `times` of them."""
+        """Range over topics of the deviation of the noise of shares, multiplied by `times`."""
         model, of_topics = self.models["topics"], MOST_ALIKE
         if self.used.adds or self._topics:
             of_topics = noise_by_topic(model)[~model.hidden()]
@@ -426,7 +428,7 @@ class Topics(Run):
             yield "shares"
 
     def _why_no_shares(self, model: PrivateSpectralLDA) -> str:
-        """Say why shares of the topics of a fitted `model` are not made; "" if they are."""
+        """Say why no shares of the topics of a fitted `model` are made; "" if they are."""
         none = "no shares by group were made, nor paid for"
         if math.isinf(_noise_of_seen(model)):
             return f"So {none}; that epsilon is left."
@@ -440,7 +442,7 @@ class Topics(Run):
         )
 
     def on_hidden(self) -> list[str]:
-        """Say, too, if shares by group are not made, as noise hides topics, or would hide them."""
+        """Add why shares by group are not made, where noise hides topics or would hide shares."""
         return [*super().on_hidden(), *filter(None, [self._without_shares])]
 
     def _supported(self) -> int:

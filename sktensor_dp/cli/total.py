@@ -9,7 +9,7 @@ from sktensor_dp.privacy.odds import odds_in_hundred
 
 
 def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
-    """Say what all fits of a ledger cost together, which are of `several` runs."""
+    """Say what all runs of a folder cost together, and what that means if they are `several`."""
     epsilon, delta = total_of(ledger)
     if isinf(epsilon):
         return "One run in this folder added no noise: nothing is protected."

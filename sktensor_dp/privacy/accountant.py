@@ -65,13 +65,13 @@ FOLDS = (
     "sizes of groups, or with StratifiedKFold it protects nobody."
 )
 
-# Where a batch of a stream is charged as a first one.
+# Beginning of the error for a later batch of a stream that is charged like a first one.
 UNPAID = (
     "Earlier batches of this stream do not pay for this one: a copy of the model, or its file, "
     "went on from the same batch and goes on at no cost, or they were of other persons or of "
     "another budget. "
 )
-# Which rows are whose is read from the data, which a ledger never sees.
+# A ledger cannot check it: which rows are whose stands in the data.
 ONE_LABEL = (
     "The total holds for a person who has one label in all of these fits, if nobody's rows decide "
     "which rows of others a fit is given: of folds, with PrivateKFold and groups, not with KFold."

@@ -12,10 +12,11 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Fraction of a histogram beyond each end of the range that is chosen from it.
 TAIL = 0.01
-# Noise, in half widths of a range, from which on a mean may be near an end of it, or 0, by chance.
+# Deviation of noise, in half widths of a range, from which on a released mean that is near an end
+# of the range, or a released deviation near 0, may be so by noise.
 LITTLE = 0.05
-# Numbers of bins that may be merged to find a range. The smallest is taken with which fractions
-# above the noise sum to `LEAST_SHOWN` of the largest such sum, or more.
+# Numbers of bins that may be merged to find a range. Of those with which fractions above the noise
+# sum to at least `LEAST_SHOWN` of the largest such sum, the smallest number is taken.
 MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
 # Fraction of units that a bin without noise may hold by rounding.
 EMPTY = 1e-9
@@ -72,10 +73,10 @@ class Answer:
         return float(edges[1 + int(np.argmax(reached))])
 
     def last_edge(self, edges: Floats) -> float:
-        """Upper edge of the last bin from which on a run of bins shows units above its noise.
+        """Upper edge of the last bin that begins a run of bins with units above the run's noise.
 
-        By noise alone a run of bins is shown with a chance in inverse proportion to its first edge,
-        so that noise raises the mean of the edge by less than two.
+        The chance that noise alone shows a run is in inverse proportion to its first edge, so that
+        noise raises the mean of the edge by less than two.
         """
         n_bins = len(self.value)
         first, last = np.triu_indices(n_bins)  # bins of each run
@@ -97,12 +98,12 @@ class Answer:
             level = self._level(FALSE_BIN / len(merged))  # the probability for one of them
             threshold = self.sigma * math.sqrt(width) * level
             above_noise[width] = np.where(merged > threshold, merged, 0.0)
-        largest_sum = max(float(shares.sum()) for shares in above_noise.values())
+        largest_sum = max(float(fractions.sum()) for fractions in above_noise.values())
         if largest_sum == 0:  # the fullest of the widest bins, though it may be noise
             above_noise = {width: np.where(merged == merged.max(), 1.0, 0.0)}
         enough = LEAST_SHOWN * largest_sum
-        width, shares = next(item for item in above_noise.items() if item[1].sum() >= enough)
-        reached = np.cumsum(shares)
+        width, fractions = next(item for item in above_noise.items() if item[1].sum() >= enough)
+        reached = np.cumsum(fractions)
         low = edges[width * int(np.argmax(reached > TAIL * reached[-1]))]
         high = edges[width * (int(np.argmax(reached >= (1 - TAIL) * reached[-1])) + 1)]
         return ShownRange(float(low), float(high), largest_sum > 0)
@@ -117,7 +118,7 @@ class Answer:
 def is_at_end(mean: float, sigma: float, half: float) -> bool:
     """Return True if a released mean lies at an end of the range -`half` to `half`.
 
-    Nearly all values are then clipped to that end. `sigma` is the noise: a large one shows none.
+    Nearly all values are then clipped to that end. False where the noise, `sigma`, is too large.
     """
     return sigma < LITTLE * half and abs(mean) + 2 * sigma >= half
 

@@ -34,8 +34,8 @@ class AuditResult:
     epsilon_claim, mu_claim : float or None
         Promise of the mechanism; None where it is not known, or has no mu.
     threshold : float
-        The event behind `epsilon_lower` is that a statistic exceeds it (negated
-        statistic and threshold, if the statistic falls).
+        The event behind `epsilon_lower` is that the statistic exceeds it; where the statistic is
+        smaller on the neighbour, that the negated statistic does.
     true_positive_rate, false_positive_rate : float
         Rates of the event on the neighbour and on the data.
     n_runs : int

@@ -10,9 +10,9 @@ from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.ledger_entries import Balance, LedgerEntry, Spending
 from sktensor_dp.privacy.plan import ROUNDING, THRESHOLD_FRACTION, PrivacyCost
 
-PART_ROUNDING = 1e-6  # of costs that are told apart
+PART_ROUNDING = 1e-6  # relative difference up to which costs are taken for those of one part
 GAUSSIAN_KINDS = ("gaussian", "vocabulary")
-# Why kinds of fits use a part of delta up.
+# How fits of two kinds use a part of delta up.
 USES_DELTA = {
     "vocabulary": "A vocabulary sets half of its delta aside",
     "search": "A guarantee of an epsilon and a delta, as of a search, uses its delta up",
@@ -52,7 +52,7 @@ def as_charges(parts: Sequence[SplitPart]) -> list[LedgerEntry]:
 
 
 def told_apart(fractions: Sequence[float]) -> list[float]:
-    """Fractions moved apart where equal, with the same sum, so that costs say which was spent."""
+    """Move equal fractions apart, with the same sum, so that costs say which part was spent."""
     rounded = [round(fraction, 9) for fraction in fractions]
     changed = []
     for place, fraction in enumerate(fractions):

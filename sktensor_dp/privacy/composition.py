@@ -50,7 +50,7 @@ class ReleaseRecord:
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a composition: a run on some of the units (a batch), with its releases."""
+    """Part of a composition, on all or some of the units, with its releases."""
 
     role: str  # "batch", "step", "fit", "score" or "trial"
     n_units: int  # number of units that it reads
@@ -62,8 +62,8 @@ class Part:
 class Composition:
     """Node of the tree that says how releases compose, from which a unit's cost is computed."""
 
-    # "releases": a leaf; each release may read every unit. "sequence": every part may read every
-    # unit. "parallel": a unit is in one part only. "selection": the best of a secret number of
+    # "releases": a leaf; each release may read every unit. "sequence": each part may read every
+    # unit. "parallel": each unit is in one part. "selection": the best of a secret number of
     # trials; its only part is one trial.
 
     kind: Kind

@@ -15,7 +15,7 @@ from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri
 
 # For smaller mu a difference over an interval of length mu is computed as a derivative.
 SMALL = 1e-5
-# For larger epsilon its last digit changes the logarithm of a probability considerably.
+# For larger epsilon a change of its last digit changes the logarithm of a probability noticeably.
 LARGE = 1e9
 
 

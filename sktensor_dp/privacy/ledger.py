@@ -1,7 +1,7 @@
 """The ledger of a budget: an SQLite database, in a file or in memory.
 
-No connection to a file, and no lock of one, ever crosses a thread or a fork: operations open one
-of their own, under a gate that forks wait for.
+No connection to a file, and no lock of a file, is shared by threads or crosses a fork: each
+operation opens a connection of its own, under a gate that forks wait for.
 """
 
 import json
@@ -112,7 +112,7 @@ def _explanation(file: Path | None, error: Exception) -> str:
 
 
 def _prepare(file: Path | None, connection: sqlite3.Connection, create: bool) -> None:
-    """Create the tables in an empty database; LedgerError if it is no ledger, or a later one."""
+    """Create the tables in an empty database; LedgerError if it is no ledger of a known version."""
 
     def stamp() -> list[int]:
         names = ("application_id", "user_version")
@@ -133,7 +133,7 @@ def _prepare(file: Path | None, connection: sqlite3.Connection, create: bool) ->
 
 
 def _check_encodes(name: str, text: Any, encode: Callable[[Any], bytes]) -> None:
-    """Raise ValueError without the text, which the encoder's error would keep as its context."""
+    """Raise ValueError if text cannot be encoded; unlike the encoder's error it holds no text."""
     try:
         encode(text)
         return

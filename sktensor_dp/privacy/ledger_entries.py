@@ -32,7 +32,8 @@ ADDED_OR_REMOVED = ", added or removed"
 ROWS = ("document", "sample")
 # Persons may have the name of the column that says whose row it is: "person: patient".
 PERSON = "person"
-# Kinds of fits, by what they use up of a budget's delta: nothing, a part, or all of theirs.
+# Kinds of fits, by their noise and by what they use up of a delta: Gaussian noise and pure noise
+# nothing, vocabularies a part of their own, searches all of their own.
 KINDS = ("gaussian", "pure", "vocabulary", "search")
 
 
@@ -100,7 +101,7 @@ def _as_float(units: int) -> float:
 
 
 def _best_part(whole: float, value: Callable[[float], float]) -> float:
-    """Part ``whole / 2^n`` with the largest `value`."""
+    """Part ``whole / 2^n`` with the largest `value`; 0 if `whole` is 0."""
     halved = (whole * 2.0**-n for n in range(40))  # to a millionth of a millionth
     return max((part for part in halved if part > 0), key=value, default=0.0)
 
@@ -326,9 +327,9 @@ def unit_and_neighbours(protects: str) -> tuple[str, str]:
 
 
 def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bool) -> None:
-    """Raise BudgetError if new charges protect other units, or neighbours, than those `before`.
+    """Raise BudgetError if charges `asked` protect other units, or neighbours, than those `before`.
 
-    `by_fits` is False where no fit was charged: units are then those that the budget was made for.
+    `by_fits` is False where no fit was charged: `before` is then what the budget was made for.
     """
     subject = "other fits of this budget protect" if by_fits else "this budget was made to protect"
     after = before | asked

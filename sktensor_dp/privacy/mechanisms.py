@@ -53,8 +53,8 @@ class Mechanism:
     # ``(value, sensitivity, strength, noise, *query_attributes) -> noisy value``. The strength is
     # mu or epsilon, whichever the law spends; the value may be overwritten.
     draw: Callable[..., Floats]
-    # Public attributes of the query that determine the noise: the dimension of the space before
-    # projection, and the weights of coordinates.
+    # Public attributes of the query that determine the noise, if any: the dimension of the space
+    # before projection, or the weight of the diagonal.
     query_attributes: tuple[str, ...] = ()
 
     def release(

@@ -27,7 +27,7 @@ from sktensor_dp.privacy.noise_sampler import (
 from sktensor_dp.privacy.unsafe import Recorder, next_seed
 from sktensor_dp.tensor.arrays import Floats
 
-# The covering diameter of the grid may increase a sensitivity of 1 by this much (0.024 %).
+# Fraction by which noise is enlarged to pay for rounding to the grid (0.024 %), while bits suffice.
 ROUNDING_COST = 2.0**-12
 # Grid indices are clipped to this before and after noise of at most 2^62 is added, so nothing
 # overflows.

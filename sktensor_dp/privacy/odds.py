@@ -7,7 +7,7 @@ SUSPICIONS = (0.01, 0.1, 0.5)
 
 
 def odds_after(before: float, epsilon: float) -> tuple[float, float]:
-    """Least and largest probability after reading, given one before, by Bayes' rule."""
+    """Least and largest probability after reading results, from that before, by Bayes' rule."""
     # For larger epsilon the bounds are 0 and 1 in double precision.
     factor = math.exp(-min(epsilon, 700.0))
     low = before * factor / (1 - before + before * factor)
@@ -15,7 +15,7 @@ def odds_after(before: float, epsilon: float) -> tuple[float, float]:
 
 
 def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
-    """Three suspicions in 100 before reading, each with the least and the largest afterwards."""
+    """Probabilities in 100 before reading results, each with the least and largest afterwards."""
     said = []
     for before in SUSPICIONS:
         low, high = odds_after(before, epsilon)

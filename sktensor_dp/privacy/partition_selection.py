@@ -16,8 +16,8 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Largest step of the grid; rounding adds at most this to a total, and this fraction to the noise.
 STEP = 2.0**-20
-# Number of intervals of weights for which the threshold is formed, and candidates for the number a
-# of `_threshold_of_weights`; any give a valid threshold.
+# Number of intervals of weights, and candidates for the number `a`, by which
+# `_threshold_of_weights` finds a low threshold; any numbers give a valid one.
 N_INTERVALS = 4000
 CANDIDATES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 # Factor by which a larger weight may raise the threshold.

@@ -147,7 +147,7 @@ class Payer:
 NOBODY = Payer()
 
 
-# Attribute of estimators that are not fitted without a payer: why, as a clause of the error.
+# Attribute of estimators that no fit without a payer may use: why not, as a clause of the error.
 NEEDS_PAYER = "_needs_payer"
 # Attribute of estimators that a tool of scikit-learn cloned that was given groups.
 IN_GROUPS = "_in_groups"
@@ -248,7 +248,7 @@ def _add_spending(error: BaseException, estimator: Any, X: object, *, has_begun:
 
 
 def column_of_units(estimator: object, X: object, groups: Any) -> object:
-    """Name of the column of `groups`, or of the ``unit_mode`` of a table; None without a name."""
+    """Name of `groups`, a column, or of the ``unit_mode`` column of a table; None without one."""
     if hasattr(groups, "to_frame"):
         return groups.name
     mode: Any = getattr(estimator, "unit_mode", None)
@@ -284,10 +284,9 @@ class HasAccountant:
             return block
         raise BudgetError(
             f"This {type(self).__name__} has no accountant, and {why_needed}: nobody would be "
-            "charged. "
-            "Nothing was charged or released. Pass the accountant of the search or block, as "
-            "accountant=, or BudgetAccountant(path='budget.sqlite'), a file that threads, "
-            "processes and later sessions share. For data of other people, "
+            "charged. Nothing was charged or released. Pass the accountant of the search or "
+            "block, as accountant=, or BudgetAccountant(path='budget.sqlite'), a file that "
+            "threads, processes and later sessions share. For data of other people, "
             "accountant=BudgetAccountant() only records."
         )
 

@@ -163,8 +163,9 @@ class ReleasePlan:
         return replace(self, planned=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
-        """Divide the rest of a plan by :meth:`before_count` as in `plan`, which may follow from the
-        count; RuntimeError if that costs more than the rest.
+        """Divide the rest of a plan by :meth:`before_count` in proportion to `plan`.
+
+        `plan` may depend on the count; RuntimeError if it costs more than the rest.
         """
         count, rest = self.planned
         parts = tuple(

@@ -126,7 +126,7 @@ class PrivacyReport(TableDisplay):
 
     @property
     def _in_other_data(self) -> str:
-        """Other public numbers of units, of fits to other data, in brackets; "" without any."""
+        """Public numbers of units of earlier fits to other data, in brackets; "" without any."""
         others = {*_numbers(self.composition)} - {self.n_units}
         if not others or self.neighbours == "add_remove":  # each fit counts units with noise
             return ""
@@ -134,7 +134,7 @@ class PrivacyReport(TableDisplay):
 
     @property
     def mu(self) -> float | None:
-        """Parameter of Gaussian differential privacy; None if other noise was used too."""
+        """Parameter of Gaussian differential privacy; None if an epsilon or delta is spent, too."""
         costs = unit_costs(self.composition)
         gaussian = all(cost.epsilon == cost.delta == 0 for cost in costs)
         return max(cost.mu for cost in costs) if gaussian else None
@@ -153,8 +153,8 @@ class PrivacyReport(TableDisplay):
         Returns
         -------
         float
-            Least probability of no alarm where there should be one. Exact for Gaussian noise;
-            a lower bound, from epsilon and delta, where pure noise has a part in it.
+            Least probability of no alarm where there should be one. Exact for Gaussian noise alone;
+            a lower bound where a delta is set aside or pure noise is used. 0 without noise.
 
         Examples
         --------
@@ -173,8 +173,9 @@ class PrivacyReport(TableDisplay):
 
     @property
     def fractions(self) -> tuple[float | None, ...]:
-        """Fraction of ``mu ** 2``, or of epsilon, that a row costs a unit; None without noise.
-        In a search it is that of a trial.
+        """Fraction of a unit's ``mu ** 2``, or epsilon, that each row takes; None without noise.
+
+        In a search it is the fraction of a trial's.
         """
 
         def of_budget(rows: tuple[ReleaseRecord, ...]) -> list[float | None]:

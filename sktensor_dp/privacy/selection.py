@@ -26,7 +26,7 @@ def stop_probability(n_trials: float) -> float:
 
 
 def failure_of_trials(delta: float, stop: float) -> float:
-    """Delta that each trial may set aside for its own failures, such as rare words that pass."""
+    """Delta that each trial may set aside for its failures: rare words that pass a threshold."""
     # Fraction of the selection's delta for failures of trials, if trials set a delta aside.
     failures_fraction = 0.5
     return failures_fraction * stop * delta
@@ -94,7 +94,7 @@ def _rho_of_trials(mu: float, stop: float, failure: float) -> float:
 
 
 def _largest(allowed: Callable[[float], bool], high: float) -> float:
-    """Largest number up to `high`, less a margin, up to which `allowed` holds."""
+    """Largest number, at most `high`, up to which `allowed` holds; less a margin for rounding."""
     low = 0.0 if not allowed(high) else high
     # `allowed` holds up to some number and for none above.
     while high - low > MARGIN / 8 * high and high > LEAST_COST:

@@ -72,7 +72,8 @@ class Session(AbstractContextManager["Session"]):
         verbose: bool = False,
     ) -> None:
         self._payer, self._unit, self._neighbours = payer, unit, neighbours
-        self._charged = self._plan = plan  # the latter with its rest divided, after the count
+        # The plan as charged; and the plan in use, whose rest is divided after the count.
+        self._charged = self._plan = plan
         # Made before the charge: where exact values are recorded, it refuses other processes at no
         # cost.
         self._noise = NoiseSource()
@@ -156,7 +157,7 @@ class Session(AbstractContextManager["Session"]):
         return self._left.get(query.name, 0)
 
     def count_units(self, plan: ReleasePlan) -> None:
-        """Release the number of units, if it is private, and divide the charge as in `plan`."""
+        """If the number of units is private, release it and divide the charge as in `plan`."""
         if not (self.number_is_private and plan.planned):
             return
         counted = self(UnitCount())

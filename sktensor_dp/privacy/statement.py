@@ -24,8 +24,8 @@ from sktensor_dp.privacy.statement_schema import problems
 from sktensor_dp.queries.laws import law_of
 
 MOST_BYTES, DEEPEST = 16 * 2**20, 60
-# Adding up in another order or on another machine rounds differently; roots have a relative error
-# of 1e-9.
+# Sums in another order or on another machine are rounded differently, and costs of trials, found by
+# bisection, have a relative error of 1e-9.
 TOLERANCE = 1e-8
 
 

@@ -134,7 +134,7 @@ def unsafe_recorded_releases() -> Iterator[list[RecordedRelease]]:
     """Record the exact value of each release inside a ``with`` block, which is then not private.
 
     For tests and auditors only: what the list holds is raw data, added up. Reports made inside say
-    that nothing is protected. Of a fit without noise, what it computes by products is not recorded.
+    that nothing is protected. Products that a fit without noise computes are not recorded.
 
     Yields
     ------
@@ -144,8 +144,8 @@ def unsafe_recorded_releases() -> Iterator[list[RecordedRelease]]:
     Raises
     ------
     RuntimeError
-        In a process that another one started. Inside the block, ``PrivateSearchCV`` and fits in
-        other processes raise it before anything is charged.
+        In a worker process of :mod:`multiprocessing`. Inside the block, ``PrivateSearchCV`` and
+        fits in other processes raise it before anything is charged.
 
     Warns
     -----

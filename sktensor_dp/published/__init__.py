@@ -1,7 +1,7 @@
 """The papers' algorithms as printed, each with a verdict on what it claims.
 
-They are baselines that charge no accountant. Every function returns a result with a
-:class:`Claim`, and warns with ``UnsoundClaimWarning`` where that does not hold.
+They are baselines that charge no accountant. Every algorithm returns a result with a
+:class:`Claim`, and warns with ``UnsoundClaimWarning`` if that does not hold.
 """
 
 from sktensor_dp.published.claims import Claim, claims

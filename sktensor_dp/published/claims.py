@@ -35,10 +35,10 @@ class Claim:
     counterpart : str
         Sound method to use instead.
     epsilon, delta : float
-        Guarantee claimed for the parameters in use; epsilon is NaN before a call.
+        Guarantee claimed for the parameters of a call; before one, NaN and 0.
     exact_epsilon : float
         Smallest epsilon that the noise as computed here gives at ``delta``, by exact
-        composition; infinity where it gives none.
+        composition; infinity where it gives none, and before a call.
 
     Examples
     --------
@@ -72,12 +72,15 @@ class Claim:
         )
 
     def __str__(self) -> str:
-        claim = f"claims ({self.epsilon:g}, {self.delta:g}) for {self.neighbours}"
+        is_of_call = not math.isnan(self.epsilon)
+        numbers = f"({self.epsilon:g}, {self.delta:g})" if is_of_call else "privacy"
+        claim = f"claims {numbers} for {self.neighbours}"
         if self.verdict == "no claim":
             claim = "claims no privacy"
+        exact = f"Epsilon that holds: {self.exact_epsilon:.4g}. " if is_of_call else ""
         return (
-            f"{self.algorithm}: {claim}. Verdict: {self.verdict}. {self.reason} Epsilon that "
-            f"holds: {self.exact_epsilon:.4g}. Sound counterpart: {self.counterpart}."
+            f"{self.algorithm}: {claim}. Verdict: {self.verdict}. {self.reason} {exact}"
+            f"Sound counterpart: {self.counterpart}."
         )
 
 
@@ -219,7 +222,7 @@ PRINTED: dict[str, tuple[Claim, ...]] = {
 def claim_of_call(
     name: str, epsilon: float, delta: float, exact_epsilon: float = math.inf, *, form: int = 0
 ) -> Claim:
-    """Claim of a call of a published function, by number `form` of its claims; warn if it fails."""
+    """Claim of a call, number `form` of those of the published function; warn if it fails."""
     claim = PRINTED[name][form].at(epsilon, delta, exact_epsilon)
     if claim.verdict == "does not hold":
         warnings.warn(str(claim), UnsoundClaimWarning, stacklevel=level_of_caller())

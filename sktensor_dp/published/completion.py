@@ -1,14 +1,15 @@
 """Tensor completion of Wei et al.: input, gradient and output perturbation (Algorithms 1 to 3).
 
 Z. Wei, Z. Li, X. Mao, J. Wang, "Applying differential privacy to tensor completion". All three
-solve (4) or (5) by stochastic gradient descent (SGD). What the print leaves open is chosen here as
-little as it takes:
+solve (4) or (5) by stochastic gradient descent (SGD). Where the print leaves something open, the
+simplest choice is taken:
 
 - *SGD* goes through the entries in blocks, in a new random order in every iteration: gradients of
   a block are taken at the same parameters and added. A block of one entry is the print.
 - *Start*: normal. *Modes*: any number; the last one is the paper's C.
-- *Sensitivities*: ``x_max - x_min`` of the observed values unless `bounds` are given; ``2 m``, as
-  in the paper's experiments (Theorem 2 has ``2 L``); ``2 tau L eta``, tau being iterations.
+- *Sensitivities*: of the input ``x_max - x_min`` of the observed values unless `bounds` are given;
+  of gradients ``2 m``, as in the paper's experiments (Theorem 2 has ``2 L``); of the output
+  ``2 tau L eta``, tau being the number of iterations.
 """
 
 import math
@@ -217,7 +218,7 @@ def gradient_perturbation(
     coordinates, values, shape, rank, tucker, epsilon, sgd, random_state
         As for :func:`input_perturbation`; epsilon is claimed for the whole process.
     clip : float, default=1.0
-        m, the largest norm of a gradient, > 0; the noise is in proportion.
+        m, the largest norm of a gradient, > 0; the scale of noise is ``2 m / epsilon``.
 
     Returns
     -------
@@ -265,7 +266,7 @@ def output_perturbation(
     coordinates, values, shape, rank, tucker, epsilon, sgd, random_state
         As for :func:`input_perturbation`.
     lipschitz : float, default=1.0
-        L, > 0: the noise is of sensitivity ``2 tau L eta``.
+        Lipschitz constant L, > 0: noise is for a sensitivity of ``2 tau L eta``.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Algorithms 1 to 3 of Wang & Anandkumar: robust, online, and private for one tensor entry.
 
-Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition", NIPS 2016. They
-share one loop: R power steps of L starts, a value, and deflation.
+Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition", NIPS 2016. The
+algorithms share one loop: R power steps of L starts, the best value, and deflation.
 :func:`sktensor_dp.tensor.robust_tensor_power_method`, which estimators use, also stops early and
 polishes the winner.
 
@@ -50,7 +50,8 @@ def noisy_power_iteration(
 ) -> tuple[Floats, Floats]:
     """Weights (k,) and vectors (k, dim) by the loop of Algorithms 1 to 3.
 
-    `step` gives T(I, u, u) for columns u, and `value` T(u, u, u); None takes the lagged values.
+    `step` gives T(I, u, u) for columns u, with noise or without, and `value` T(u, u, u). If `value`
+    is None, values are those of the iterates before the last.
     """
     weights, vectors = np.zeros(n_components), np.zeros((n_components, dim))
     for i in range(n_components):
@@ -88,7 +89,7 @@ def check_guarantee(epsilon: float, delta: float) -> None:
 
 
 def check_rank(n_components: int, dim: int, name: str) -> None:
-    """Raise ValueError for more components than `dim`, the features of `name`."""
+    """Raise ValueError if components are more than `dim`, the features of the argument `name`."""
     if n_components > dim:
         raise ValueError(
             f"n_components must be at most the {dim} features of {name}, got {n_components}."
@@ -311,7 +312,7 @@ def private_tensor_power_method(
 
 
 def _symmetric_oracle(T: ArrayLike) -> tuple[Oracle, int]:
-    """Function U -> T(I, u, u) of a tensor, and its size; ValueError unless it is symmetric."""
+    """Function U -> T(I, u, u) of a tensor, and its length; ValueError unless it is symmetric."""
     oracle, tensor = tensor_oracle(T), np.asarray(T, dtype=np.float64)
     if not is_symmetric(tensor):
         raise ValueError("T must be symmetric: the same for every order of its three indices.")
@@ -327,9 +328,11 @@ def _checked(batches: Iterable[Any], n_batches: int) -> Iterator[Any]:
             raise ValueError(f"batches must hold {n_batches} batches or more, got {index}.")
         if not sp.issparse(batch):
             batch = np.asarray(batch, dtype=np.float64)
-        width = batch.shape[-1] if width is None else width
-        if batch.ndim != 2 or batch.shape[0] == 0 or batch.shape[1] != width:
+        is_table = batch.ndim == 2 and batch.shape[0] > 0
+        if not is_table or width not in (None, batch.shape[1]):
+            columns = "n_features" if width is None else width
             raise ValueError(
-                f"batches must have shape (n >= 1, {width}) each, got {batch.shape} at {index}."
+                f"batches must have shape (n >= 1, {columns}) each, got {batch.shape} at {index}."
             )
+        width = batch.shape[1]
         yield batch

@@ -70,10 +70,12 @@ class PublishedTopics:
     Attributes
     ----------
     topics : ndarray of shape (n_found, n_features)
-        Rows are distributions; fewer than asked for where M2 with noise has too
-        few positive eigenvalues.
+        Rows are distributions, but in configuration 4 of :func:`dp_spectral_lda`, which adds noise
+        to them. :func:`agn`, :func:`avn` and :func:`dp_tpm` find fewer than `n_components` if M2
+        with noise has fewer positive eigenvalues.
     weights : ndarray of shape (n_found,)
-        ``1 / eigenvalue**2`` of the whitened tensor, which need not sum to 1.
+        ``1 / eigenvalue**2`` of the whitened tensor, times a factor of the prior in
+        :func:`dp_spectral_lda`, or 0 where an eigenvalue is not positive. They need not sum to 1.
     claim : Claim
         Privacy that the paper claims, and the verdict on it.
     """
@@ -246,7 +248,7 @@ def _topics(
     claim = claim_of_call(name, epsilon, delta, noise.exact_epsilon)
     M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise.pairs
     white = positive_whitener(M2, n_components)
-    # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
+    # M3(W, W, W) follows from M3(U, U, U), which needs no dense tensor of words.
     M3 = TripleMoments(white.basis, ONE_DRAW).total(chunk) / n_documents
     M3 += multilinear(noise.triples, white.basis)
     eigenvalues, vectors = robust_tensor_power_method(
@@ -419,7 +421,7 @@ def dp_tpm(
     max_iter: int = 10,
     random_state: RandomState = None,
 ) -> PublishedTopics:
-    """Topics by the noisy power method, in the form that AGN and AVN were compared with.
+    """Topics by the noisy power method, the baseline that the paper compares AGN and AVN with.
 
     Parameters
     ----------
@@ -461,7 +463,7 @@ def dp_tpm(
     n_queries = n_components * n_restarts * (max_iter + 1)
     multiplier = noise_multiplier(epsilon / 2, delta / 2, n_queries)
     nu = 2 * multiplier / (1 if sensitivity == "printed" else n_documents)
-    # M3(W, W, W) from M3(U, U, U), which needs no dense tensor of words.
+    # M3(W, W, W) follows from M3(U, U, U), which needs no dense tensor of words.
     M3 = TripleMoments(white.basis, ONE_DRAW).total(chunk) / n_documents
     oracle, W = tensor_oracle(multilinear(M3, white.transform)), white.matrix
 

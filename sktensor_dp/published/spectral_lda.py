@@ -11,12 +11,12 @@ Noise goes on edges of a graph that runs from counts to topics:
 4. (e9): topics and weights.
 
 Sensitivities from configuration 2 on depend on the data by way of sigma_k of M2, and from 3 on by
-gamma_s, the least gap of eigenvalues of T. Lemma 9 releases them, Lemma 8 puts them to use. What
-the print leaves open is chosen as little as it takes:
+gamma_s, the least gap of eigenvalues of T. Lemma 9 releases bounds on both, Lemma 8 uses them.
+Where the print leaves something open, the simplest choice is taken:
 
 - *epsilon and delta* are divided equally among releases, bounds of Lemma 9 included. In
-  configuration 3 every eigenvector and every eigenvalue has the noise of (138) and (139), which is
-  for one of them; in 4 so has every topic. Factors sigma_1 of (117) are used as they are.
+  configuration 3 each eigenvector and eigenvalue gets the noise of (138) and (139), which is
+  enough for one alone; in 4 each topic and weight likewise. The sigma_1 of (117) has no noise.
 - *Pseudo-inverse*: in configuration 1, W is public and topics are read as ``(M2 + E8) W v``; in 2
   and 3 it is not, and W^DP is found anew from ``M2 + E8``, as printed. Its frame is not that of T,
   so that topics are wrong even with little noise wherever eigenvalues of M2 are close.
@@ -105,7 +105,7 @@ def _sum_of_products(A: Floats, B: Floats, C: Floats) -> Floats:
 
 
 def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Noise deviation after Proposition 22 of Appendix A: a factor sqrt(2) is missing."""
+    """Noise deviation as in Proposition 22 of Appendix A, which lacks a factor sqrt(2)."""
     if math.isinf(epsilon):
         return 0.0
     L = math.log(1 / delta)

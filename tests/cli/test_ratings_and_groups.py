@@ -187,7 +187,8 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     full += [f"b,film {n:02},4" for n in range(30)]
     ratings.write_text("\n".join(["user,film,stars", *full]), "utf-8")
     said = command("recommend", folder, ratings, *columns, "--output", "full").out
-    assert " Left out: 1 row without a rating. None are for 1 person who rated all items.\n" in said
+    nothing = "Nothing is recommended to 1 person who rated all items.\n"
+    assert f" Left out: 1 row without a rating. {nothing}" in said
     (row,) = table(Path("full", "PRIVATE-recommendations.csv"))
     assert (row["person"], row["item"]) == ("a", "film 00")
     ratings.write_text(own, "utf-8")
@@ -305,7 +306,7 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     assert "1,001 persons; each" in done.err
     assert "a rating that is missing: is left out" in done.err
     done = command("recommend", "p", ratings, *STARS[: STARS.index("--bounds")], *missing)
-    assert "17,500 of 17,500 ratings. Left out: 2,501 rows without a rating. None" in done.out
+    assert "17,500 of 17,500 ratings. Left out: 2,501 rows without a rating. Nothing" in done.out
     ratings.write_text("\n".join([head, *(row for row in coded if "-9" not in row)]), "utf-8")
     command("ratings", ratings, *asked, *exact, "q")
     of_all, of_given = (table(Path(folder, "items.csv")) for folder in "pq")
@@ -421,7 +422,9 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path):
     page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
     assert "Groups may follow --category alone" in done.err
     assert "\nMay be enough: 3,000 persons for" in done.err
-    assert "share of rows that have it, averaged over persons; rows with a missing cell" in done.out
+    assert (
+        "share of rows that have it, averaged over persons. A row with a missing cell" in done.out
+    )
     for said in (done.out, page, " ".join(report.notes)):
         assert "count each person by the part of their rows that have it" in said
     assert "warning: Unless" not in done.err
@@ -517,7 +520,7 @@ def test_codes_among_numbers_stop_a_run_and_absent_intervals_have_a_reason(
     reason = "There are no intervals: "
     for text in (done.out, page):
         assert reason in text
-        assert "Intervals show" not in text
+        assert "Intervals count" not in text
     assert "nan" not in done.out
     for row in table(tmp_path / "o3" / "groups.csv"):
         assert {row[f"{name}{end}"] for name in ("age", "visits") for end in ENDS[1:]} == {""}
@@ -546,7 +549,7 @@ def test_only_columns_without_intervals_are_marked(command, visits, tmp_path, mo
     page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
     for text in (done.out, page):
         assert "There are no intervals of visits: groups are skewed there" in text
-        assert "Intervals show" in text
+        assert "Intervals count" in text
     assert re.search(r"age +\S+ +\S+ to ", done.out)
     assert re.search(r"visits +\S+ +not known", done.out)
     (row,) = table(tmp_path / "private-groups" / "groups.csv")

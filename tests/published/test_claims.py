@@ -136,6 +136,10 @@ def test_claims_say_all_they_have_to(claim):
 def test_claims_say_what_is_claimed_and_what_holds():
     assert "claims (1, 1e-06)" in str(SHORT)
     assert "Epsilon that holds: 2." in str(SHORT)
+    before_a_call = str(published.claims()["agn"][0])
+    assert "claims privacy for data sets" in before_a_call
+    assert "nan" not in before_a_call
+    assert "Epsilon that holds" not in before_a_call
     assert "claims no privacy" in str(published.claims()["robust_tensor_power_method"][0])
 
 

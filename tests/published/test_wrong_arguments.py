@@ -58,7 +58,7 @@ WRONG = {
     "online_tensor_power_method": (STREAM, {
         "batches": [([np.ones((3, 2)), np.ones((3, 4))], r"\(n >= 1, 2\) each, got \(3, 4\)"),
                     ([np.ones((0, 2))], "n >= 1"), ([np.ones(4)], "must have shape"),
-                    ([], "got 0")],
+                    ([1.0], r"n_features\) each, got \(\)"), ([], "got 0")],
         "n_components": [(3, "at most the 2 features of batches")],
         "eigenvalue": [("best", "eigenvalue must be")],
     }),
