@@ -48,7 +48,7 @@ from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture
 from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.published import gradient_perturbation, input_perturbation, output_perturbation
-from sktensor_dp.published.completion import Stochastic
+from sktensor_dp.published.completion import SGDSettings
 from sktensor_dp.published.spectral_lda import CorpusMoments
 from sktensor_dp.tensor import whitener
 from sktensor_dp.tensor.symmetric import multilinear
@@ -60,7 +60,7 @@ N_PASSES, N_SAMPLES, MOST_WORDS = 300, 20_000, 100
 # Components, columns and separation; the last one has more components than columns.
 LAWS = ((3, 8, 4.0), (5, 10, 4.0), (8, 4, 6.0))
 # Gradients of 100 ratings at a time: of each alone, as printed, they take hours.
-SGD = Stochastic(max_iter=30, block=100)
+SGD = SGDSettings(max_iter=30, block=100)
 COLUMNS = ["way", "guarantee", "epsilon", "result", "CPU seconds", "MB"]
 Way = Callable[[int], float]
 Floats = NDArray[np.float64]

@@ -44,7 +44,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.published.completion import (
     PublishedCompletion,
-    Stochastic,
+    SGDSettings,
     gradient_perturbation,
     input_perturbation,
     output_perturbation,
@@ -242,7 +242,7 @@ def predicted(
     task: Task, tucker: bool, epsilons: Sequence[float], seed: int, quick: bool
 ) -> Iterator[tuple[str, float, Floats]]:
     """Names of methods, epsilons, and predictions at the entries to predict."""
-    sgd = Stochastic(
+    sgd = SGDSettings(
         max_iter=10 if quick else 100,
         learning_rate=0.003 if tucker else 0.005,
         block=BLOCKS[task.figure][tucker],
@@ -270,7 +270,7 @@ def predicted(
 
 
 def with_noisy_output(
-    exact: PublishedCompletion, sgd: Stochastic, epsilon: float
+    exact: PublishedCompletion, sgd: SGDSettings, epsilon: float
 ) -> PublishedCompletion:
     """Algorithm 3 from its step 2 on."""
     sensitivity = 2 * sgd.max_iter * LIPSCHITZ * sgd.learning_rate

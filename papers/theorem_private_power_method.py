@@ -28,7 +28,7 @@ from tensor_diagnostics import cp_contraction
 from verdicts import Claim, closeness, graded, plus_minus, short
 
 from sktensor_dp.privacy.conversions import gaussian_epsilon
-from sktensor_dp.published.power_method import noise_multiplier, noisy_power_iteration
+from sktensor_dp.published.power_method import noise_multiplier, power_method_loop
 from sktensor_dp.tensor import robust_tensor_power_method
 
 NAME = "wang-anandkumar-theorem-4-2"
@@ -155,7 +155,7 @@ def by_iteration(V: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
         deviation = nu * np.abs(U).max(axis=0) ** 3
         return np.sum(U * oracle(U), axis=0) + deviation * rng.standard_normal(U.shape[1])
 
-    vectors = noisy_power_iteration(
+    vectors = power_method_loop(
         step, value, d, 1, n_restarts=n_starts(k), max_iter=n_steps(d), rng=rng
     )[1]
     return vectors[0]

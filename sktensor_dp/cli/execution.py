@@ -20,7 +20,7 @@ from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, changed_since, released_before, take_up
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT
 from sktensor_dp.cli.officer import (
-    LITTLE,
+    LITTLE_PROMISED,
     PAGES,
     large_delta,
     officer_text,
@@ -413,7 +413,7 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
     if report.in_brief == "not private":
         promise = f"{report.guarantee}: nothing is protected."
     elif report.epsilon > LARGEST_ADVISED:
-        promise += f" {LITTLE}"
+        promise += f" {LITTLE_PROMISED}"
     print("\n".join(["", *run.lines(), "", promise, folder.summary()]), flush=True)
     if doubts:
         progress.note(f"warning: {doubts}")

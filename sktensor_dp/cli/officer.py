@@ -31,7 +31,7 @@ PRESENCE = (
     "ratings have none, but in Python a round shape= above the number of persons hides both.\n"
 )
 
-LITTLE = (
+LITTLE_PROMISED = (
     f"An epsilon above {LARGEST_ADVISED:g} promises little: whoever knows all other data may be "
     "left without a doubt."
 )
@@ -121,7 +121,7 @@ def _odds(report: PrivacyReport, delta: str) -> Iterator[str]:
             "in 100 likely afterwards."
         )
     if report.epsilon > LARGEST_ADVISED:
-        yield f"- {LITTLE}"
+        yield f"- {LITTLE_PROMISED}"
     if not report.delta:
         return
     costs, chance = unit_costs(report.composition), 0.0  # 0 where it is not known

@@ -28,7 +28,7 @@ from sktensor_dp.completion.shared_biases import (
 )
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
-from sktensor_dp.privacy.answer import LITTLE, Answer, is_at_end
+from sktensor_dp.privacy.answer import LITTLE_NOISE, Answer, is_at_end
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, SharedFactorSums, UnitLevels
 from sktensor_dp.queries.query import Query
@@ -231,7 +231,7 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
     The mean variance of units' values is `measured_part` of the variance of values.
     """
     sigma, share, half = levels.answer.sigma, levels.share, levels.half
-    if sigma >= LITTLE * half:  # noise could explain whatever is seen
+    if sigma >= LITTLE_NOISE * half:  # noise could explain whatever is seen
         return ()
     mean, variance, with_values, *deviations = levels.answer.value.tolist()
     if with_values <= 3 * sigma:

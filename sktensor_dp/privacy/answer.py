@@ -14,7 +14,7 @@ from sktensor_dp.tensor.arrays import Floats
 TAIL = 0.01
 # Deviation of noise, in half widths of a range, from which on a released mean that is near an end
 # of the range, or a released deviation near 0, may be so by noise.
-LITTLE = 0.05
+LITTLE_NOISE = 0.05
 # Numbers of bins that may be merged to find a range. Of those with which fractions above the noise
 # sum to at least `LEAST_SHOWN` of the largest such sum, the smallest number is taken.
 MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
@@ -120,7 +120,7 @@ def is_at_end(mean: float, sigma: float, half: float) -> bool:
 
     Nearly all values are then clipped to that end. False where the noise, `sigma`, is too large.
     """
-    return sigma < LITTLE * half and abs(mean) + 2 * sigma >= half
+    return sigma < LITTLE_NOISE * half and abs(mean) + 2 * sigma >= half
 
 
 def _laplace_level(probability: float) -> float:

@@ -41,11 +41,11 @@ def problems(value: object, rule: Rule | None = None, place: str = "") -> Iterat
     # True equals 1 in Python, but is none of the allowed values.
     if allowed is not None and (value not in allowed or isinstance(value, bool)):
         yield f"{label} must be {' or '.join(map(repr, allowed))}"
-    if "anyOf" in rule and not any(fits(value, option) for option in rule["anyOf"]):
+    if "anyOf" in rule and not any(satisfies(value, option) for option in rule["anyOf"]):
         by_option = (problems(value, option, place) for option in rule["anyOf"])
         yield " or ".join(chain.from_iterable(by_option))
     for case in rule.get("allOf", ()):
-        if fits(value, case["if"]):
+        if satisfies(value, case["if"]):
             yield from problems(value, case["then"], place)
     if isinstance(value, dict):
         yield from _problems_of_fields(value, rule, place)
@@ -65,7 +65,7 @@ def problems(value: object, rule: Rule | None = None, place: str = "") -> Iterat
             yield f"{label} must be a number from {low:g} to {high:g}"
 
 
-def fits(value: object, rule: Rule) -> bool:
+def satisfies(value: object, rule: Rule) -> bool:
     """True for a value that violates nothing of a rule."""
     return next(problems(value, rule), None) is None
 

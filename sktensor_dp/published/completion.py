@@ -37,7 +37,7 @@ Protect = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
-class Stochastic:
+class SGDSettings:
     """Settings of stochastic gradient descent (SGD).
 
     Parameters
@@ -64,9 +64,9 @@ class Descent:
     """SGD on the objective (4), CP, or (5), Tucker, of Wei et al."""
 
     def __init__(
-        self, entries: SortedEntries, rank: int, tucker: bool, sgd: Stochastic | None, seed: Any
+        self, entries: SortedEntries, rank: int, tucker: bool, sgd: SGDSettings | None, seed: Any
     ) -> None:
-        self.entries, self.sgd = entries, Stochastic() if sgd is None else sgd
+        self.entries, self.sgd = entries, SGDSettings() if sgd is None else sgd
         self._rng = as_generator(seed)
         scale, n_modes = self.sgd.scale, entries.n_modes
         self.factors = [scale * self._rng.standard_normal((n, rank)) for n in entries.shape]
@@ -139,7 +139,7 @@ def input_perturbation(
     tucker: bool = False,
     epsilon: float = 1.0,
     bounds: tuple[float, float] | None = None,
-    sgd: Stochastic | None = None,
+    sgd: SGDSettings | None = None,
     random_state: RandomState = None,
 ) -> PublishedCompletion:
     """Complete a tensor from values with Laplace noise (Algorithm 1).
@@ -162,7 +162,7 @@ def input_perturbation(
     bounds : (low, high) or None, default=None
         Public range that values are clamped to. None takes the range of the values, as the paper
         does, which voids the claim (``UnsoundClaimWarning``).
-    sgd : Stochastic or None, default=None
+    sgd : SGDSettings or None, default=None
         Settings of SGD; None takes those of the paper for MovieLens.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the start and the order of entries, never noise.
@@ -208,7 +208,7 @@ def gradient_perturbation(
     tucker: bool = False,
     epsilon: float = 1.0,
     clip: float = 1.0,
-    sgd: Stochastic | None = None,
+    sgd: SGDSettings | None = None,
     random_state: RandomState = None,
 ) -> PublishedCompletion:
     """Complete a tensor by SGD with noisy gradients of the last factor (Algorithm 2).
@@ -256,7 +256,7 @@ def output_perturbation(
     tucker: bool = False,
     epsilon: float = 1.0,
     lipschitz: float = 1.0,
-    sgd: Stochastic | None = None,
+    sgd: SGDSettings | None = None,
     random_state: RandomState = None,
 ) -> PublishedCompletion:
     """Complete a tensor by SGD, then add noise to the rows of the last factor (Algorithm 3).

@@ -38,7 +38,7 @@ POSITIVE_INT = Number(1, math.inf, integer=True)
 EPSILON = Number(0, math.inf, closed="right")
 
 
-def noisy_power_iteration(
+def power_method_loop(
     step: Oracle,
     value: Callable[[Floats], Floats] | None,
     dim: int,
@@ -167,7 +167,7 @@ def robust_tensor_power_method(
     check(POSITIVE_INT, n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
     oracle, dim = _symmetric_oracle(T)
     check_rank(n_components, dim, "T")
-    weights, vectors = noisy_power_iteration(
+    weights, vectors = power_method_loop(
         oracle, lambda U: np.sum(U * oracle(U), axis=0), dim, n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
@@ -232,7 +232,7 @@ def online_tensor_power_method(
     def value(U: Floats) -> Floats:
         return np.mean((next(stream) @ U) ** 3, axis=0)
 
-    weights, vectors = noisy_power_iteration(
+    weights, vectors = power_method_loop(
         step, value if is_fresh else None, dim, n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
@@ -301,7 +301,7 @@ def private_tensor_power_method(
     def value(U: Floats) -> Floats:
         return noisy_columns(np.sum(U * oracle(U), axis=0), nu * np.abs(U).max(axis=0) ** 3, noise)
 
-    weights, vectors = noisy_power_iteration(
+    weights, vectors = power_method_loop(
         step, value, dim, n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip

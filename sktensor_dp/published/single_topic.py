@@ -44,7 +44,7 @@ from sktensor_dp.published.power_method import (
     check_rank,
     noise_multiplier,
     noisy_columns,
-    noisy_power_iteration,
+    power_method_loop,
 )
 from sktensor_dp.queries.clips import Clip, CountNorm
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments
@@ -477,7 +477,7 @@ def dp_tpm(
         deviation = nu * np.abs(W @ V).max(axis=0) ** 3
         return noisy_columns(np.sum(V * oracle(V), axis=0), deviation, noise)
 
-    weights, vectors = noisy_power_iteration(
+    weights, vectors = power_method_loop(
         step, value, white.n_components, white.n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from plain_moments import exact_corpus
 import sktensor_dp
 from sktensor_dp import UnsoundClaimWarning, published
 from sktensor_dp.published.claims import Claim, Verdict
-from sktensor_dp.published.completion import Stochastic
+from sktensor_dp.published.completion import SGDSettings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "papers" / "verdicts.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ SHORT = published.claims()["agn"][0].at(1.0, 1e-6, 2.0)
 X = np.arange(40).reshape(10, 4) % 5 + 1
 CORPUS, LARGE = np.tile(X, (1000, 1)), np.tile(exact_corpus(), (50, 1))
 CUBE, ORDERED = np.argwhere(np.ones((3, 3, 3))), ([[0, 1, 2]] * 9, 3, 2)
-ENTRIES, QUICK = (CUBE, CUBE[:, 0], (3, 3, 3), 1), {"sgd": Stochastic(max_iter=1)}
+ENTRIES, QUICK = (CUBE, CUBE[:, 0], (3, 3, 3), 1), {"sgd": SGDSettings(max_iter=1)}
 # Arguments of every function, in every one of its forms.
 CALLS = {
     "agn": [((X, 1, 1e3), {})],

@@ -8,7 +8,7 @@ import pytest
 from sktensor_dp.published import completion
 from sktensor_dp.published.completion import (
     Descent,
-    Stochastic,
+    SGDSettings,
     gradient_perturbation,
     input_perturbation,
     output_perturbation,
@@ -53,7 +53,7 @@ def printed(entries, y, order, start, core, sgd):
 
 @pytest.mark.parametrize("tucker", [False, True])
 def test_a_block_of_one_entry_is_the_print(tucker, seed):
-    sgd = Stochastic(max_iter=1, learning_rate=0.05, penalty=0.1, core_penalty=0.2)
+    sgd = SGDSettings(max_iter=1, learning_rate=0.05, penalty=0.1, core_penalty=0.2)
     y = cube_values(seed)
     model = Descent(SortedEntries(CUBE, (3, 4, 5)), 2, tucker, sgd, seed)
     start = [factor.copy() for factor in model.factors]
@@ -81,7 +81,7 @@ def test_without_noise_a_tensor_of_low_rank_is_found(algorithm, tucker, seed):
     X = np.argwhere(rng.random(T.shape) < 0.7)
     # A start whose products nearly cancel lingers at zero: eight of a hundred had not left it
     # after 60 passes, all had arrived after 150.
-    sgd = Stochastic(max_iter=200, learning_rate=0.01, block=16, penalty=0.0, core_penalty=0.0)
+    sgd = SGDSettings(max_iter=200, learning_rate=0.01, block=16, penalty=0.0, core_penalty=0.0)
     options = {"clip": 1e6} if algorithm is gradient_perturbation else {}
     found = algorithm(
         X, T[tuple(X.T)], T.shape, 1, tucker=tucker, epsilon=math.inf, sgd=sgd, random_state=seed,
@@ -103,7 +103,7 @@ def test_noise_of_input_is_in_proportion_to_the_range_of_the_values(monkeypatch)
         (0.5, {"bounds": (0, 3)}),
     ):
         input_perturbation(
-            [[0, 0], [1, 1]], [largest, 0.0], (2, 2), 1, sgd=Stochastic(max_iter=1), **options
+            [[0, 0], [1, 1]], [largest, 0.0], (2, 2), 1, sgd=SGDSettings(max_iter=1), **options
         )
     assert seen == [(1.0, 2.0), (0.5, 2.0), (3, 1.0)]
 
@@ -112,7 +112,7 @@ def test_noise_of_input_is_in_proportion_to_the_range_of_the_values(monkeypatch)
 @pytest.mark.parametrize("algorithm", [gradient_perturbation, output_perturbation])
 def test_all_factors_but_the_last_are_released_without_noise(algorithm, tucker, seed):
     # One block: the first factors are updated before any noise is added.
-    sgd = Stochastic(max_iter=1, block=len(CUBE))
+    sgd = SGDSettings(max_iter=1, block=len(CUBE))
     y = cube_values(seed)
     found = [
         algorithm(

@@ -11,7 +11,7 @@ from sktensor_dp.published import online_tensor_power_method, private_tensor_pow
 from sktensor_dp.published.power_method import (
     noise_multiplier,
     noisy_columns,
-    noisy_power_iteration,
+    power_method_loop,
 )
 from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import tensor_oracle
@@ -33,7 +33,7 @@ def test_schedule_is_fixed_and_starts_share_a_query():
         return np.sum(U**3, axis=0)
 
     rng = np.random.default_rng(0)
-    noisy_power_iteration(step, value, 5, 2, n_restarts=7, max_iter=3, rng=rng)
+    power_method_loop(step, value, 5, 2, n_restarts=7, max_iter=3, rng=rng)
     assert queries == 2 * (3 * [("step", (5, 7))] + [("value", (5, 7))])
 
 
@@ -47,7 +47,7 @@ def test_deflation_is_that_of_the_tensor_itself(seed):
 
     def run(tensor, n_components):
         oracle = tensor_oracle(tensor)
-        return noisy_power_iteration(
+        return power_method_loop(
             oracle, lambda U: np.sum(U * oracle(U), axis=0), 6, n_components,
             n_restarts=8, max_iter=25, rng=generator,
         )  # fmt: skip
