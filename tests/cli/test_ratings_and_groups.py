@@ -72,6 +72,7 @@ def text_of(picture: Path) -> str:
     return " ".join(re.findall("<!-- (.*) -->", picture.read_text("utf-8")))
 
 
+@pytest.mark.usefixtures("drawn")
 def test_ratings_rank_items(command, ratings, tmp_path):
     done = command(
         "ratings", ratings, *STARS, "--items", "films.csv", "--title", "title", "--epsilon", 8
@@ -103,6 +104,7 @@ def test_ratings_rank_items(command, ratings, tmp_path):
         text = (folder / name).read_text("utf-8")
         assert " 20000" not in text.replace(",", "")
         assert "person7" not in text
+    assert (folder / "ratings.svg").read_text("utf-8").startswith("<?xml")
     model = PrivateCPCompletion.load(folder / "ratings.model")
     assert model.shape_ == (1000, 30)
     swapped = pd.DataFrame({"film": ["film 00"], "user": ["person7"]})
@@ -348,6 +350,7 @@ def test_tables_are_those_of_spreadsheets(command, ratings):
     assert "30 items, such as '=1+" in shown
 
 
+@pytest.mark.usefixtures("drawn")
 def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     arguments = (
         *("groups", visits, *RANGES, "--person", "patient", "--epsilon", 2),

@@ -57,6 +57,7 @@ def topics_of_persons(folder: Path, n: int) -> tuple[str | Path, ...]:
     return "topics", path, "--text", "text", "--person", "who"
 
 
+@pytest.mark.usefixtures("drawn")
 def test_persons_and_their_topics(command, posts, tmp_path):
     """One run, seen from every side: a real fit takes a second."""
     folder = tmp_path / "private-topics"
@@ -66,6 +67,7 @@ def test_persons_and_their_topics(command, posts, tmp_path):
     assert "Topics, of 40 words (at most 40)\n" in done.out
     files = {path.name: path.read_text("utf-8", "replace") for path in folder.iterdir()}
     assert set(files) == WRITTEN
+    assert files["topics.svg"].startswith("<?xml")
 
     # Results: each topic is of one subject, in one order everywhere.
     rows = table(folder / "topics.csv")
