@@ -21,7 +21,7 @@ SEVERAL = (
 )
 # Bounds that were not public, in words, by the releases that found them.
 FOUND = {
-    "word_votes": "the list of words",
+    "word_votes": "the list of words (a word of one {unit} alone in 1 of {often} runs at most)",
     "value_histogram": "the range of values",
     "norm_histogram": "the size at which the numbers of one {unit} are cut off",
 }
@@ -99,7 +99,9 @@ def officer_text(
     elif report.neighbours != "replace_one":
         number, change = f"The promise compares {printable(report.neighbours)}.", "was another"
     released = {row.name for row in report.rows}
-    if found := [FOUND[name].format(unit=unit) for name in FOUND if name in released]:
+    set_aside = max((row.cost.delta for row in report.rows), default=0.0)  # for the list of words
+    often = f"{1 / set_aside:,.0f}" if set_aside else ""
+    if found := [FOUND[name].format(unit=unit, often=often) for name in FOUND if name in released]:
         settings = {**settings, "found from noisy numbers, within the budget": " and ".join(found)}
     delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
     return text.format(

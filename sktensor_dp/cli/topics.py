@@ -42,6 +42,7 @@ from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic, noise_of_seen
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
+from sktensor_dp.text.plan import WordForecast, on_words
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import Topic
 
@@ -278,8 +279,8 @@ class Topics(Run):
 
     def forecast(self) -> Any:
         """Forecast of topics of the words that the vocabulary is expected to have."""
-        n_words, _ = self._forecast_of_words()
-        return self._forecast_of(self.options.topics, n_words)
+        words = len(self._public_words) or self._forecast_of_words().n_words
+        return self._forecast_of(self.options.topics, words)
 
     def _forecast_of(self, n_topics: int, n_kept: int) -> Any:
         """Forecast of some topics, of words that were kept."""
@@ -329,17 +330,15 @@ class Topics(Run):
         of_groups = [self._forecast_of_groups()] if self._has_groups() else []
         if self.used.adds:
             return of_groups
-        n_words, fewest = self._forecast_of_words()
         lines = [*super().forecast_lines(), OF_ORDINARY_TEXTS]
         if not (forecast := self.forecast()).enough:
             lines.append(forecast.likely)
         lines += of_groups
-        if fewest > 1:
+        if not self._public_words:
+            of_words = self._forecast_of_words()
             lines.append(
-                f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out "
-                f"if each holds {counted(self.length, 'word')}, {math.ceil(2 * fewest):,} if each "
-                f"holds {4 * self.length:,}; and some commoner ones. Of ordinary texts about "
-                f"{n_words:,} are kept; half to four times as many were in tests."
+                f"{on_words(of_words.plan, self.unit)} Of ordinary texts about "
+                f"{of_words.n_words:,} are kept; half to four times as many were in tests."
             )
         return lines
 
@@ -377,12 +376,10 @@ class Topics(Run):
         ends = (noise * min(of_topics), noise * max(of_topics))
         return " to ".join(dict.fromkeys(f"{min(end, 1):.1%}" for end in ends))
 
-    def _forecast_of_words(self) -> tuple[int, float]:
-        """Number of words, and of units that have to use one: 1 for public words."""
-        if self._public_words:
-            return len(self._public_words), 1.0
-        forecast = self.forecaster("words").forecast(self.n_units, document_length=self.length)
-        return forecast.n_words, forecast.threshold
+    def _forecast_of_words(self) -> WordForecast:
+        """Forecast of words that are not public."""
+        words: PrivateCountVectorizer = self.forecaster("words")
+        return words.forecast(self.n_units, document_length=self.length)
 
     def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show more; fewer topics where noise hides some of those found."""
@@ -402,8 +399,7 @@ class Topics(Run):
                 words.fit(self._texts, **groups)
                 yield "words"
         except NotEnoughDataError as error:
-            _, threshold = self._forecast_of_words()
-            few = math.ceil(threshold)
+            few = math.ceil(self._forecast_of_words().threshold)
             error.args = (
                 f"No word was found: of {self.unit}s of {counted(self.length, 'word')} each "
                 f"about {few:,} have to use one. Is --text the column of "

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.feature_extraction.text import CountVectorizer  # base of the private ones
 
 from sktensor_dp.checks.display import counted
@@ -27,62 +28,13 @@ from sktensor_dp.text import defaults
 # if asked for, how many chosen words documents have, and numbers of documents with each. Without
 # noise every word gets votes.
 BUCKETS, VOTES, FREQUENCIES = WordBuckets.name, WordVotes.name, DocumentFrequencies.name
-# Number of distinct words that forecasts assume of a document, without stop words, if more may
-# count. They assume a fraction COMMON / (r + OFFSET) of documents with the word of rank r
-# (Zipf-Mandelbrot); in news, blogs, documentation and posts half to four times as many words as
-# forecast were kept.
-LENGTH, COMMON, OFFSET = 100, 10.65, 20.0
-
-
-@dataclass(frozen=True)
-class WordForecast:
-    """Forecast of a vocabulary: the number of documents that must contain a word to keep it.
-
-    For a fit with groups, read groups for documents.
-
-    Attributes
-    ----------
-    n_documents : int
-        Number of documents that the forecast is for.
-    threshold : float
-        Number of documents, about, from which a word is kept, as ``threshold_``.
-    n_words : int
-        Number of words, about, that are kept of ordinary texts of `document_length`; of four
-        collections half to four times as many were.
-    document_length : int
-        Different words of a document that this is for.
-    """
-
-    n_documents: int
-    threshold: float
-    n_words: int
-    document_length: int
-
-    @property
-    def enough(self) -> bool:
-        """True if `n_documents` reaches the threshold."""
-        return self.n_documents >= self.threshold
-
-    def __str__(self) -> str:
-        verdict = "there are too few for any word"
-        if self.enough:
-            n_words = counted(self.n_words, "word")
-            verdict = f"of ordinary texts about {n_words}, by half to four times in tests"
-        return (
-            f"{counted(self.n_documents, 'document')}: a word is kept from about "
-            f"{counted(round(self.threshold), 'document')} on"
-            f"{where_kept(self.document_length)}; {verdict}. With groups= documents are persons, "
-            "with all their texts."
-        )
-
-
-def where_kept(length: int) -> str:
-    """Clause on a threshold, which is that of units that hold `length` words."""
-    return (
-        f" if each holds {counted(length, 'word')} (repeats count once), from twice as many where "
-        "each holds four times that, and from half as many where a quarter; from up to 1.7 times "
-        "as many where each word is as common as others"
-    )
+# Number of distinct words that forecasts assume of an ordinary document, without stop words, and
+# the deviation of the logarithms of such numbers: it was 0.8 in news and documentation, 1.2 in
+# posts, 1.7 in all posts of persons. Forecasts assume a fraction COMMON / (r + OFFSET) of documents
+# with the word of rank r (Zipf-Mandelbrot); half to four times as many words as forecast were kept.
+LENGTH, SPREAD, COMMON, OFFSET = 100, 1.0, 9.4, 20.0
+# Probability with which words of few documents may be kept, however short these are.
+SELDOM = 1e-3
 
 
 @dataclass(frozen=True)
@@ -98,8 +50,10 @@ class WordPlan:
     largest_vote: float  # of a document for a word
     needed_votes: float = 0.0  # noisy votes from which on a word is kept
     needed_in_bucket: float = 0.0  # noisy number that a word needs there to get votes; 0: none
-    length: int = 0  # different words of a document that the threshold is for; 0 without noise
-    threshold: float = 1.0  # documents from which a word is kept, about
+    length: float = 0  # different words of an ordinary document that the threshold is for
+    threshold: float = 1.0  # documents that use a word which is kept as often as not, about
+    if_equal: float = 1.0  # where documents are equally long
+    rarest: int = 0  # most documents whose common word is kept with probability `SELDOM` at most
 
     def units(self, n: float) -> str:
         """Number of units in words, such as "1 document"."""
@@ -111,16 +65,92 @@ class WordPlan:
         return math.isinf(self.releases.epsilon)
 
 
+@dataclass(frozen=True)
+class WordForecast:
+    """Forecast of a vocabulary: the number of documents that must use a word to keep it.
+
+    For a fit with groups, read groups for documents.
+
+    Attributes
+    ----------
+    n_documents : int
+        Number of documents that the forecast is for.
+    n_words : int
+        Number of words, about, that are kept of ordinary texts of `document_length`; of four
+        collections half to four times as many were.
+    plan : WordPlan
+        Releases and thresholds of the fit.
+    """
+
+    n_documents: int
+    n_words: int
+    plan: WordPlan
+
+    @property
+    def threshold(self) -> float:
+        """Number of documents, about, that use a word which is kept as often as not."""
+        return self.plan.threshold
+
+    @property
+    def document_length(self) -> float:
+        """Different words of an ordinary document that this is for."""
+        return self.plan.length
+
+    @property
+    def enough(self) -> bool:
+        """True if `n_documents` reaches the threshold."""
+        return self.n_documents >= self.threshold
+
+    def __str__(self) -> str:
+        verdict = "There are too few for any word."
+        if self.enough:
+            n_words = counted(self.n_words, "word")
+            verdict = f"Of ordinary texts about {n_words}, by half to four times in tests."
+        return (
+            f"{counted(self.n_documents, 'document')}. {verdict} {on_words(self.plan, 'document')} "
+            "With groups= documents are persons, with all their texts."
+        )
+
+
+def on_words(plan: WordPlan, unit: str) -> str:
+    """Sentences on how many of the units called `unit` must use a word for it to be kept."""
+    if plan.exact:
+        return "Without noise all words are found."
+    said = (
+        f"Of words that about {counted(round(plan.threshold), unit)} use half are kept, hardly any "
+        "of those that half as many use, most of those that twice as many do, if "
+    )
+    if plan.max_words < _length_by_word(plan.length):
+        said += (
+            f"none holds over {counted(plan.max_words, 'word')} (repeats count once): where many "
+            "do, the commonest words are left out, too."
+        )
+    else:
+        ratio = plan.if_equal / plan.threshold
+        said += (
+            f"an ordinary {unit} holds {counted(plan.length, 'word')} (repeats count once) and one "
+            f"in ten four times that; {ratio:.1g} times as many have to use one where all are "
+            "equally long, up to 2.5 times where they differ far more, twice where all hold four "
+            "times as many words."
+        )
+    of_one = f"{1 / plan.releases.cost_of(VOTES).delta:,.0f}"
+    of_few = f", and of {plan.rarest} in 1 of {1 / SELDOM:,.0f}" if plan.rarest > 1 else ""
+    return (
+        f"{said} A word of one {unit} alone comes out in at most 1 of {of_one} runs{of_few}: that "
+        "is certain."
+    )
+
+
 def expected_words(
     threshold: float, n_documents: int, vectorizer: CountVectorizer, length: float
 ) -> int:
     """Number of words that enough of `n_documents` ordinary texts of a `length` contain."""
     if threshold > n_documents:
         return 0
-    length = min(vectorizer.max_words_per_document, length)
-    # The rank r of the word that `threshold` documents have: COMMON / (r + OFFSET) of all, if they
-    # have LENGTH words.
-    rank = COMMON * length / LENGTH * n_documents / threshold - OFFSET
+    mean = min(length * math.exp(SPREAD**2 / 2), vectorizer.max_words_per_document)
+    # The rank r of the word that `threshold` documents have: a fraction COMMON / (r + OFFSET) of
+    # all, if these have LENGTH words on average.
+    rank = COMMON * mean / LENGTH * n_documents / threshold - OFFSET
     return round(min(max(rank, 0.0), vectorizer.max_features or math.inf))
 
 
@@ -131,7 +161,7 @@ def plan_words(
     *,
     length: float = LENGTH,
 ) -> WordPlan:
-    """Plan a vocabulary for units (`noun`) of about `length` words."""
+    """Plan a vocabulary for units (`noun`) of which an ordinary one has `length` words."""
     max_words, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
     limits = vectorizer.min_df, vectorizer.max_df
     are_numbers = [isinstance(limit, numbers.Integral) for limit in limits]  # not fractions
@@ -154,22 +184,34 @@ def plan_words(
     of_votes = math.sqrt(max_words) * sensitivity
     largest_vote, needed_votes = largest_weight(max_words, of_votes, spent.cost_of(VOTES))
     needed_in_bucket = defaults.NEEDED * sensitivity / spent.cost_of(BUCKETS).mu
+    # A word of so few units has less than half of the votes that it needs, but for noise.
+    sigma = of_votes / spent.cost_of(VOTES).mu
+    rarest = math.floor((needed_votes + float(ndtri(SELDOM)) * sigma) / largest_vote)
     plan = replace(
         plan, largest_vote=largest_vote, needed_votes=needed_votes,
-        needed_in_bucket=needed_in_bucket, length=min(max_words, length),
+        needed_in_bucket=needed_in_bucket, length=min(max_words, length), rarest=max(rarest, 0),
     )  # fmt: skip
-    return replace(plan, threshold=_expected_threshold(plan))
+    lengths = plan.length, min(max_words, _length_by_word(length))
+    if_equal, threshold = (_expected_threshold(plan, one) for one in lengths)
+    return replace(plan, if_equal=if_equal, threshold=threshold)
 
 
-def _expected_threshold(plan: WordPlan) -> float:
-    """Documents of `plan.length` words that must have a word, about, for it to be kept."""
+def _length_by_word(ordinary: float) -> float:
+    """Words of equally long documents of which as many have to use a word as of unequal ones."""
+    # A document of L words has a word with a probability in proportion to L, and adds 1 / sqrt(L)
+    # to its bucket. So n users add n E[sqrt L] / E[L]; lengths are taken for log-normal.
+    return ordinary * math.exp(0.75 * SPREAD**2)
+
+
+def _expected_threshold(plan: WordPlan, length: float) -> float:
+    """Documents of `length` words that must have a word, about, for it to be kept half the time."""
     # Votes of an ordinary document for a word, relative to equal votes for all its words: it votes
     # for some of them only.
     ordinary_votes = 2.0
     # A word needs enough in its bucket to get votes, and to get enough of them: documents vote the
     # less for it, the less its bucket has of `AIM`.
     for_votes = plan.needed_votes * math.sqrt(defaults.AIM / ordinary_votes / plan.max_words)
-    in_bucket = 1 / math.sqrt(plan.length)  # by an ordinary document
+    in_bucket = 1 / math.sqrt(length)  # by such a document
     by_bucket = max(plan.needed_in_bucket, for_votes) / in_bucket
     return max(by_bucket, plan.needed_votes / plan.largest_vote)
 
@@ -185,13 +227,13 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
         raise ValueError(
             f"min_df={min_df!r} asks for more {noun} than max_df={max_df!r} allows{how_many}."
         )
-    if n_documents is not None and plan.threshold > n_documents:
+    if n_documents is not None and plan.if_equal > n_documents:
         where = f" if each holds {counted(plan.length, 'word')}" if plan.length else ""
         raise NotEnoughDataError(
             f"With epsilon={releases.epsilon:g} and delta={releases.delta:g} a word must come from "
-            f"about {plan.units(plan.threshold)} to be kept{where}, but there are {n_documents:,}. "
-            f"A smaller max_words_per_document, a larger epsilon, more {noun} or a public "
-            "vocabulary would help."
+            f"about {plan.units(plan.if_equal)} to be kept{where}, but there are {n_documents:,}. "
+            f"A larger epsilon, more {noun} or a public vocabulary would help; or, if none holds "
+            "as many words, a max_words_per_document of as many as one holds at most."
         )
     if plan.max_units < plan.needed_in_bucket:
         raise NotEnoughDataError(

@@ -20,7 +20,7 @@ from sktensor_dp.queries.texts import (
 )
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.text import defaults
-from sktensor_dp.text.plan import WordPlan, where_kept
+from sktensor_dp.text.plan import WordPlan, on_words
 
 
 def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
@@ -59,9 +59,8 @@ def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fi
 
 def _notes(plan: WordPlan, words_of_unit: int) -> Iterator[str]:
     """Yield notes on which words are kept, and for how many a unit counts in frequencies."""
-    where = where_kept(plan.length) if plan.length else ""
-    yield f"A word is kept from about {plan.units(plan.threshold)} on{where}."
-    if plan.length:
+    yield on_words(plan, plan.noun.removesuffix("s"))
+    if not plan.exact:
         yield (
             "Noise leaves out some commoner words too, at random: in tests up to one in five of "
             "those that three times as many had."

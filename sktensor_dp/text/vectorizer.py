@@ -180,10 +180,10 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     max_words_per_document : int, default=1000
         Number of distinct words of a document (or of all texts of a group) that it may vote for.
-        Noise does not grow with it, and the threshold with its logarithm only, so the default is
-        right for persons too; a small number silences the other words of whoever has more. If
-        documents have fewer than a hundred, say so: a few more words are kept, and the forecast
-        is for such documents.
+        Noise does not grow with it, and the threshold with its logarithm only. Whoever has more
+        words votes for those neither rare nor common: a number that many exceed loses words, the
+        commonest among them. One that hardly any document exceeds, as four times the words of an
+        ordinary one, keeps some percent more of them than the default.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         One document is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
         released first, at one percent of the budget.
@@ -211,11 +211,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         noisy histogram: it counts for those that it uses most. Set if `min_df` or `max_df` asks
         for it, or without noise; not with a given vocabulary.
     threshold_ : float
-        Public or released number of documents, about, from which a word is kept, where these have a
-        hundred distinct words, or ``max_words_per_document`` if this is less. It grows with the
-        root of their number of words: double where they have four times as many, half where a
-        quarter. Up to 1.7 times as many documents are needed where all words are about as common.
-        Some commoner words are missing at random. Not set with a given vocabulary.
+        Public or released number of documents, about, that use a word which is kept as often as
+        not, where an ordinary one has a hundred distinct words and some have far more, or none has
+        over ``max_words_per_document`` if this is less. It is 0.7 times that where all are equally
+        long, and grows with the root of the number of words: double where all have four times as
+        many. Of words that half as many use few are kept, and some commoner words are missing at
+        random. Not set with a given vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
@@ -446,8 +447,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         n_documents : int
             Documents to come; groups of documents, where they will be fitted with groups.
         document_length : int, default=100
-            Different words of a typical document, beside stop words: a public guess. The more,
-            the less does each of them count.
+            Different words of an ordinary document, beside stop words: a public guess. The more,
+            the less does each of them count. Some are assumed to have far more.
 
         Returns
         -------
@@ -464,7 +465,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         >>> from sktensor_dp import PrivateCountVectorizer
         >>> forecast = PrivateCountVectorizer(max_words_per_document=20).forecast(10_000)
         >>> round(forecast.threshold), forecast.n_words
-        (101, 190)
+        (101, 165)
         """
         self._check_parameters()
         check_sizes(n_documents=n_documents, document_length=document_length)
@@ -473,7 +474,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         plan = plan_words(self, n_documents, length=document_length)
         self._warn_of_budget(plan.releases)
         n_words = expected_words(plan.threshold, n_documents, self, document_length)
-        return WordForecast(n_documents, plan.threshold, n_words, plan.length)
+        return WordForecast(n_documents, n_words, plan)
 
     def _marked(self, counts: object, index: object, *, is_whole: bool = False) -> Any:
         """Counts marked with their words, the index of rows, and the unit for the next fit."""

@@ -111,6 +111,9 @@ def test_persons_and_their_topics(command, posts, tmp_path):
     assert (report.unit, report.n_units, report.delta) == ("person", N_PERSONS, 1e-6)
     page = " ".join(files["for-the-officer.md"].split())
     assert "For this run epsilon is 8, delta 1 in 1,000,000." in page
+    assert "the list of words (a word of one person alone in 1 of 10,000,000 runs at most)" in page
+    for said in ("Of words that about ", " person alone comes out in at most 1 of 10,000,000 runs"):
+        assert said in done.err
     assert {"word_votes", "pair_moments"} <= {row.name for row in report.rows}
     assert "Each person is protected by differential privacy: 2,811 persons, epsilon 8" in done.out
     budget = BudgetAccountant(path=folder / LEDGER)

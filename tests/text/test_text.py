@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
+from scipy.special import ndtr
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, unsafe_seeded_noise
@@ -136,7 +137,8 @@ def test_private_vocabulary_and_frequencies():
     assert (difference[truth < N_PETS] != 0).all()
     assert vectorizer.document_frequencies_.max() <= N_PETS
     assert 50 < vectorizer.threshold_ < 70
-    assert f"about {vectorizer.threshold_:.0f} documents on if each holds 6 words" in str(report)
+    assert f"about {vectorizer.threshold_:.0f} documents use half are kept, hard" in str(report)
+    assert "if none holds over 6 words (repeats count once): where many do" in str(report)
     assert "leaves out some commoner words too" in str(report)
     assert "a document counts for up to 5 words" in str(report)
     assert (report.unit, report.n_units) == ("document", N_PETS)
@@ -268,6 +270,83 @@ def test_noise_that_no_threshold_is_proved_for_costs_nothing(neighbours):
     assert budget.entries == ()
 
 
+# Which words are kept, against the forecast
+
+
+def drawn_texts(length, spread, n=6000):
+    """Texts of different words by Zipf's law, of log-normal lengths, and how many have each."""
+    rng = np.random.default_rng(0)
+    law = np.cumsum(1 / np.arange(20, 20_020))
+    lengths = np.rint(length * np.exp(spread * rng.standard_normal(n))).astype(int)
+    drawn = (np.searchsorted(law, law[-1] * rng.random(3 * most + 5)) for most in lengths)
+    texts = [
+        list(dict.fromkeys(words.tolist()))[:most]
+        for words, most in zip(drawn, lengths, strict=True)
+    ]
+    users = np.bincount(np.concatenate(texts).astype(int), minlength=20_000)
+    return [" ".join(f"w{word:05d}" for word in text) for text in texts], users
+
+
+def fraction_kept(texts, users, low, high, **options):
+    """Fraction of words that from `low` to below `high` texts use which a fit keeps."""
+    with unsafe_seeded_noise(0):
+        found = PrivateCountVectorizer(epsilon=1.2, delta=3e-7, **options).fit(texts).vocabulary_
+    kept = np.zeros(len(users), bool)
+    kept[[int(word[1:]) for word in found]] = True
+    return kept[(users >= low) & (users < high)].mean()
+
+
+@pytest.mark.parametrize(
+    ("length", "spread", "most"), [(15, 1.0, 1000), (40, 1.2, 1000), (40, 0.0, 40)]
+)
+def test_words_are_kept_from_the_forecast_number_on(length, spread, most):
+    texts, users = drawn_texts(length, spread)
+    options = {"max_words_per_document": most}
+    forecast = PrivateCountVectorizer(epsilon=1.2, delta=3e-7, **options).forecast(
+        len(texts), document_length=length
+    )
+    users_of_half = forecast.threshold
+    about = partial(fraction_kept, texts, users, **options)
+    assert 0.2 < about(users_of_half / 1.3, users_of_half * 1.3) < 0.85
+    assert about(1, users_of_half / 2) < 0.01
+    assert about(users_of_half * 2, np.inf) > 0.9
+    if spread == 0:  # one sentence or the other
+        assert "if none holds over 40 words" in str(forecast)
+    else:
+        assert f"holds {length} words (repeats count once) and one in ten four" in str(forecast)
+        equal, users = drawn_texts(length, 0.0)
+        of_half = forecast.plan.if_equal
+        assert 0.2 < fraction_kept(equal, users, of_half / 1.3, of_half * 1.3) < 0.85
+
+
+def test_a_number_that_many_texts_exceed_loses_words_the_commonest_among_them():
+    texts, users = drawn_texts(15, 1.2, n=12_000)
+    kept = {
+        most: fraction_kept(texts, users, 100, np.inf, max_words_per_document=most)
+        for most in (5, 60, 1000)
+    }
+    assert kept[5] < 0.7 * kept[1000]
+    assert kept[60] > kept[1000]
+    assert fraction_kept(texts, users, 1000, np.inf, max_words_per_document=5) < 0.9
+    assert fraction_kept(texts, users, 1000, np.inf) == 1.0
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("most", [3, 1000])
+def test_how_rare_words_come_out_is_certain(neighbours, most):
+    """The shortest documents vote most: of one word each."""
+    model = PrivateCountVectorizer(epsilon=1.2, max_words_per_document=most, neighbours=neighbours)
+    forecast = model.forecast(6000)
+    plan, n = forecast.plan, forecast.plan.rarest
+    assert 1 < n < forecast.threshold / 2
+    with unsafe_seeded_noise(0):
+        row = model.fit(["cats"] * 6000).privacy_report_.rows[-1]
+    assert row.name == "word_votes"
+    assert ndtr((n * plan.largest_vote - plan.needed_votes) / row.sigma) <= 1e-3
+    assert ndtr(((n + 1) * plan.largest_vote - plan.needed_votes) / row.sigma) > 1e-3
+    assert f"in at most 1 of 2,000,000 runs, and of {n} in 1 of 1,000" in str(forecast)
+
+
 # Persons with several texts
 
 N = 600
@@ -295,4 +374,6 @@ def test_messages_speak_of_persons_and_not_of_texts():
         assert str(len(texts)) not in str(error.value)
         assert "9" not in str(few.value).replace("-", "")
     notes = of_persons().fit(texts, groups=owners).privacy_report_.notes
-    assert any("persons on if each holds" in note for note in notes)
+    assert any(
+        "A word of one person alone comes out in at most 1 of 2,000" in note for note in notes
+    )

@@ -49,8 +49,8 @@ counter = PrivateCountVectorizer(
 )
 counter.fit(searches)
 
-print(f"{len(counter.vocabulary_)} of {N_WORDS} words are used enough:")
-print(f"by about {counter.threshold_:,.0f} people or more")
+print(f"{len(counter.vocabulary_)} of {N_WORDS} words are kept,")
+print(f"half of those that about {counter.threshold_:,.0f} people used")
 
 # %%
 # As these data are made up, the counts can be compared with the truth.
@@ -90,7 +90,7 @@ counts.axhline(
     counter.threshold_, color="0.4", linestyle="--", linewidth=1
 )
 counts.annotate(
-    "fewer people than this: left out",
+    "of words at this line half are kept",
     (1, counter.threshold_),
     xytext=(0, -12),
     textcoords="offset points",

@@ -103,8 +103,8 @@ print(
 )
 
 # %%
-# No name is among the words. If a comment has 15 different words, a
-# word is kept if about so many people used it:
+# No name is among the words. As no comment has over 15 different
+# words, half of the words that about so many people used are kept:
 
 print(round(counts.threshold_), "of", len(comments))
 

@@ -52,7 +52,6 @@ exact_of = dict(
 private = {
     epsilon: PrivateCountVectorizer(
         stop_words="english",
-        max_words_per_document=30,
         min_df=0,
         epsilon=epsilon,
     ).fit(texts)
@@ -68,9 +67,8 @@ print(
 )
 for epsilon, vectorizer in private.items():
     print(
-        f"epsilon = {epsilon}: {len(vectorizer.vocabulary_):,} words, "
-        f"each in about {vectorizer.threshold_:.0f} texts or more, "
-        "if these have 30 words"
+        f"epsilon = {epsilon}: {len(vectorizer.vocabulary_):,} words; "
+        f"half of those in about {vectorizer.threshold_:.0f} texts stay"
     )
 
 # %%
