@@ -489,8 +489,8 @@ def numbers_in_column(
         f"column {column!r} of {path.name!r} should hold numbers, and row {row + 1:,} does not. "
         f"{hint}; else name another column, or put numbers in its place (for yes and no 1 and 0; "
         "for one below a limit of detection, as '<2', a random one from 0 to the limit, and for "
-        "logs (--log-range) half the limit or limit * exp(-abs(z)), z normal; where one is missing, "
-        "leave the cell empty, or list such cells by missing)"
+        "logs (--log-range) half the limit or limit * exp(-abs(z)), z normal; where one is "
+        "missing, leave the cell empty, or list such cells by missing)"
     )
 
 

@@ -1,7 +1,7 @@
 """Base class of private estimators: parameters of the guarantee, and the life of a fit.
 
 A fit is validated, planned, charged, run by its recipe, and published. A fit that is refused or
-fails changes nothing but the ledger; what fails after a fit leaves it as it is.
+fails changes nothing but the ledger; what fails after a fit leaves what was published.
 """
 
 import importlib

@@ -163,7 +163,7 @@ class ReleasePlan:
         return replace(self, planned=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
-        """Divide the rest of a plan by :meth:`before_count` in proportion to `plan`.
+        """Divide the rest of a plan that :meth:`before_count` made, in proportion to `plan`.
 
         `plan` may depend on the count; RuntimeError if it costs more than the rest.
         """

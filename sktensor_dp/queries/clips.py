@@ -208,8 +208,7 @@ def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floa
 
 def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
     """Factor in [0, 1] of each unit that brings its norm within the limits of all `clips`."""
-    # All moments of a unit are scaled by one factor, so that identities between them survive
-    # clipping.
+    # Queries with the same clips scale a unit by one factor: identities between moments survive.
     factors = np.ones(chunk.units.n)
     for clip in clips:
         if np.isfinite(clip.limit):

@@ -47,7 +47,7 @@ class FittedTopics:
     coherence: Floats | None = None
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
-    # (k,): 0 for topics that noise may have made, 1 for others; None if all are 1.
+    # (k,): 0 for topics that noise may have made, 1 for others; None if none was tested.
     shown: Floats | None = None
 
 

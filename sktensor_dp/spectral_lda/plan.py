@@ -431,8 +431,8 @@ def pair_norm(
     repeats = (1 / words_each + concentration * of_all) / (1 + concentration)
     tokens = length
     if not plan.all_words:
-        # Fraction of tokens that are released words: of their binomial number in a document the
-        # clip takes a quantile.
+        # Released words are a binomial number of the tokens of a document, of which forecasts take
+        # the quantile 1 - clip_quantile: where clips are low, noise is less than forecast.
         part = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)
         above = float(ndtri(1 - plan.clip_quantile)) * math.sqrt(length * part * (1 - part))
         tokens = min(max(length * part + above, 2.0), length)

@@ -59,7 +59,7 @@ class StepAverage:
         return replace(self, mean=self.mean[kept], starts=self.starts[kept])
 
     def centres(self) -> Floats:
-        """Averaged counts (k, d), divided by the scales, of topics that all have the same words."""
+        """Counts (k, d), divided by the scales, if every topic had the words of all topics."""
         counts = self.scales * self.mean
         total = max(float(counts.sum()), 1e-300)
         return np.outer(counts.sum(axis=1), counts.sum(axis=0) / total) / self.scales
@@ -214,7 +214,7 @@ def with_deviations(fitted: FittedTopics, counts: Floats, sigma: float | Floats)
 
 def scales_of_words(unigram: Floats) -> Floats:
     """Scales (d,) that counts are divided by before clipping: rare words get less noise."""
-    # Least divisor of a word's counts, relative to an even share.
+    # Added to each word's frequency, relative to an even share.
     scale_floor = 0.1
     scales = (unigram + scale_floor / unigram.size) ** defaults.SCALE_POWER
     # A token's scaled count has the mean square 1 again, so that the clip can stay the same.

@@ -52,7 +52,7 @@ def top_eigenpairs(
     dim : int, optional
         Size d; required with a function, else read from the array.
     n_iter : int, default=60
-        Most blocks multiplied, when `operator` is a function and d > 600.
+        Most blocks multiplied by the block Krylov iteration (see Notes).
     tol : float, default=1e-8
         Largest residual |A u - x u| accepted, relative to the largest eigenvalue returned. The
         error of an eigenvalue is of the order of its square.

@@ -208,8 +208,8 @@ def _expected_threshold(plan: WordPlan, length: float) -> float:
     # Votes of an ordinary document for a word, relative to equal votes for all its words: it votes
     # for some of them only.
     ordinary_votes = 2.0
-    # A word needs enough in its bucket to get votes, and to get enough of them: documents vote the
-    # less for it, the less its bucket has of `AIM`.
+    # A word needs enough in its bucket to get votes, and to get enough of them: its weight is what
+    # its bucket has, relative to what would give it the fraction `AIM` of the votes it needs.
     for_votes = plan.needed_votes * math.sqrt(defaults.AIM / ordinary_votes / plan.max_words)
     in_bucket = 1 / math.sqrt(length)  # by such a document
     by_bucket = max(plan.needed_in_bucket, for_votes) / in_bucket
@@ -243,7 +243,7 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
 
 
 def _releases(vectorizer: CountVectorizer, frequencies: bool) -> ReleasePlan:
-    """Split the budget among the releases of a vocabulary; ValueError if delta is 0."""
+    """Split the budget among the releases of a vocabulary; ValueError if noise needs a delta."""
     # Fraction of the budget that document frequencies cost, with the histogram before them.
     frequencies_fraction = 0.2
     epsilon, delta = vectorizer.epsilon, vectorizer.delta

@@ -33,7 +33,7 @@ def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fi
         buckets = ask(WordBuckets()).as_sum().value
         # At equal weights a word gets as many votes as its bucket times the root of `max_words`: in
         # buckets a document has norm 1, in votes this root. Words with `enough` in their bucket get
-        # the weight 1, commoner and rarer ones less, and noise 0.
+        # the weight 1, commoner and rarer ones less; those of buckets that may be noise get 0.
         enough = defaults.AIM * plan.needed_votes / math.sqrt(plan.max_words)
         ratios = enough / np.maximum(buckets, plan.needed_in_bucket)
         is_shown = buckets >= plan.needed_in_bucket

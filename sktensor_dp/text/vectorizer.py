@@ -168,10 +168,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Words to leave out before they are counted. Worth setting: documents then vote for others.
         English ones are scikit-learn's, and what splitting leaves of contractions and addresses,
         such as *don*, *www* and *com*.
-    max_df, min_df : float in [0, 1] or int, default=1.0 and 1
-        Drop words whose noisy document frequency is above, or below, this fraction or number. With
-        any other value than the default these frequencies are released, for a fifth of the budget:
-        fewer words are found. ``min_df=0`` asks for them and drops no word.
+    max_df, min_df : float or int, default=1.0 and 1
+        Drop words whose noisy document frequency is above, or below, this fraction or number; a
+        fraction is in [0, 1], for `max_df` above 0. With any other value than the default these
+        frequencies are released, for a fifth of the budget: fewer words are found. ``min_df=0``
+        asks for them and drops no word.
     max_features : int or None, default=None
         Keep this many of the commonest words: by noisy document frequency where these are
         released, else by noisy numbers in which long documents count less. Costs nothing.
@@ -190,8 +191,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``inf``: no noise, every word is kept, not private.
     delta : float, default=1e-6
-        Privacy parameter, in (0, 1); half of it pays for the threshold.
-        ``delta=0`` needs a ``vocabulary``.
+        Privacy parameter, in [0, 1); half of it pays for the threshold.
+        ``delta=0`` needs a ``vocabulary``, or ``epsilon=inf``.
     accountant : BudgetAccountant or None, default=None
         Accountant that is charged.
     random_state : int, RandomState or None, default=None
@@ -330,7 +331,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return None if words is None else frozenset(map(composed, words))
 
     def decode(self, doc: Any) -> Any:
-        """Text of a document, composed; of a callable `preprocessor` or `analyzer` any object."""
+        """Text of a document, composed; with a callable `preprocessor` any document as it is."""
         return composed(super().decode(doc))
 
     def build_tokenizer(self) -> Callable[[str], Iterable[str]]:
@@ -364,7 +365,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         groups : array-like of shape (n_documents,), optional
             Label of the group of each text: integers or strings. The group is then what is
             protected, with all its texts, whose words it contributes together; the number
-            of groups is public, that of texts is private.
+            of groups is public (unless ``neighbours="add_remove"``), that of texts private.
         n_samples : int or None, default=None
             For a Dask bag or series, the number of texts, or of groups; public.
         **unsupported : object
@@ -515,7 +516,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
                 fitted = FitResult(state, notes=("The vocabulary was given; it is public.",))
             return self._publish_result(self._with_report(ask, fitted, public={}))
         largest_plan = self._plan(chunks, self._largest_number(chunks))
-        if not self._number_is_private:  # a wrong column is named before too few of its labels
+        if not self._number_is_private:  # a wrong column of `groups` is named before too few groups
             self._check_charge(largest_plan.releases, chunks)
         check_words(self, largest_plan, None if self._number_is_private else chunks.n_units)
         with self._session(chunks, largest_plan.releases) as ask:

@@ -5,7 +5,8 @@ PAIR_STEPS = 3
 # With noise, EM steps start from topics of pairs moved towards their mean by this fraction: steps
 # hardly give words back to topics that have nearly none of them.
 START_BLUR = 0.4
-# Documents with fewer tokens for each of their topics count as having one topic.
+# Documents with fewer tokens than topics, and than this for each topic that they mix, count as
+# having one topic.
 TOKENS_OF_TOPIC = 3
 # Strength of topics that forecasts assume: the eigenvalue of pairs of the topic of rank r, times
 # 2 r, relative to the sum of squared word frequencies that they assume. The benchmark ``forecasts``

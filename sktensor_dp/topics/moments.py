@@ -265,8 +265,8 @@ class MomentDistance:
         self._moments, self._shape, self._concentration = moments, shape, concentration
         self._pair_precision = pair_precision(moments)
         self._word_precision = word_precision(moments, moments.second.sum(axis=0))
-        # As rows of the basis, a document's third moment has a norm of at most 1: take it as spread
-        # evenly over the distinct coordinates.
+        # Rows of the basis have a norm of at most 1, and so has a document's third moment: take it
+        # as spread evenly over the distinct coordinates.
         sampling = 1 / (moments.n_documents * n_unique(len(moments.triples), 3))
         self._triple_precision = 1 / (moments.triples_sigma**2 + sampling)
 

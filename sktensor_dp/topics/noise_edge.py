@@ -22,7 +22,7 @@ class Edges(NamedTuple):
     """Largest eigenvalue of noise and sampling."""
 
     expected: float
-    most: float  # its quantile at level `LEVEL`
+    most: float  # exceeded with the probability `LEVEL`
 
 
 @dataclass(frozen=True, eq=False)
