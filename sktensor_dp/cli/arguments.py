@@ -105,8 +105,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False,
      "write the topics of each text, also of another FILE by a finished run: NOT PROTECTED"),
-    ("topics", "--by COLUMN", str, None, "column of groups, such as months, to make shares of "
-     "topics in each: cells are compared whole, so cut dates to months before"),
+    ("topics", "--by COLUMN", str, None, "column of groups, to make shares of topics in each; a "
+     "date counts for its month where all of --by-values are months"),
     ("topics", "--by-values LIST", str, None, "public list of all groups: jan,feb or a file"),
     ("topics", "--texts-per-person N", integer(1, 10**6), None,
      "with --by: more are scaled down; noise grows with N"),

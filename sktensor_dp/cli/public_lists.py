@@ -10,12 +10,45 @@ from sktensor_dp.datasets.words import load_word_frequencies
 from sktensor_dp.text import PrivateCountVectorizer
 
 CELLS = re.compile(r"[\s,;|]")  # between the cells of a line
+# A date with the year first: with month, day and time, or without.
+DATE = re.compile(
+    r"(?P<year>(?:19|20)\d\d)(?:(?P<mark>[-/.])(?P<month>0?[1-9]|1[0-2])"
+    r"(?:(?P=mark)(?P<day>0?[1-9]|[12]\d|3[01])(?:[T ]\d\d?:.*)?)?)?"
+)
+PARTS = {"year": 4, "month": 7, "day": 10}  # characters of a date up to its month, and so on
 WHOLE = re.compile(r"^(\d+)\.0+$")  # number in a column that once had empty cells
 
 
 def listed_name(cell: str) -> str:
     """Name of a cell, without outer blanks and the .0 of a number, to be looked up in a list."""
     return WHOLE.sub(r"\1", composed(cell).strip())
+
+
+class ListedGroups:
+    """Public list of groups. If all are years, months or days, a date counts for its own.
+
+    Attributes
+    ----------
+    values : list of str
+        Names of the groups.
+    part : str
+        "year", "month" or "day" if the names are such; else "".
+    """
+
+    def __init__(self, values: list[str]) -> None:
+        self.values = values
+        dates = [DATE.fullmatch(value) for value in values]
+        forms = {None if date is None else (len(date[0]), date["mark"]) for date in dates}
+        length, self._mark = (forms.pop() if len(forms) == 1 else None) or (0, "")
+        self.part = next((part for part, end in PARTS.items() if end == length), "")
+
+    def group_of(self, cell: str) -> str:
+        """Name by which a cell is looked up: the whole, or of a date that part."""
+        name = listed_name(cell)
+        if not self.part or (date := DATE.fullmatch(name)) is None:
+            return name
+        parts = [date[part].zfill(2) for part in PARTS if date[part]]
+        return (self._mark or "-").join(parts)[: PARTS[self.part]]
 
 
 def public_names(path: Path, fallback: str | None) -> list[str]:

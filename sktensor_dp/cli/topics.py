@@ -17,7 +17,7 @@ from sktensor_dp.cli.document_shares import TextLabels, name_of, write_shares
 from sktensor_dp.cli.folder import Folder, runs_with
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.public_lists import (
-    listed_name,
+    ListedGroups,
     public_values,
     stop_words,
     vocabulary,
@@ -54,6 +54,7 @@ WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
 # that share most words, as in forums and newsgroups.
 MOST_ALIKE = 1.0, 10.0
 LIKELY_NOT = VERDICTS[2]
+OF_GROUP = "texts of a group of --by-values"  # a test of the check
 
 
 class Topics(Run):
@@ -92,7 +93,8 @@ class Topics(Run):
             options.stop_words = Path(options.stop_words)  # whose name is stated
             self._stop_words = stop_words(options.stop_words, options.encoding)
         if options.by is not None:
-            self._listed_groups = public_values(options.by_values, options.encoding)
+            values = public_values(options.by_values, options.encoding)
+            self._listed_groups = ListedGroups(values)
         if options.vocabulary is not None:
             self._public_words = self._read_vocabulary()
 
@@ -125,7 +127,7 @@ class Topics(Run):
         """Make a model for each step; public words cost nothing."""
         if self.options.file is not None:
             of_list = " of --vocabulary" if self._public_words else ""
-            of_groups = [] if self.options.by is None else ["texts of a group of --by-values"]
+            of_groups = [] if self.options.by is None else [OF_GROUP]
             self.tests = [f"texts of two words{of_list} or more", *of_groups]
             each_has_one = [SEVERAL_ROWS] if self.options.texts_per_person == 1 else []
             self.may_fail = [*self.tests, *each_has_one]
@@ -148,7 +150,7 @@ class Topics(Run):
         if for_shares is not None:
             texts = self.options.texts_per_person or "auto"
             self.models["shares"] = TopicShares(
-                self._listed_groups, texts_per_person=texts, **common, **for_shares
+                self._listed_groups.values, texts_per_person=texts, **common, **for_shares
             )
         self.models |= self.used.models  # fitted by an earlier run, in place of new ones
         if self.used.adds and math.isinf(_noise_of_seen(self.models["topics"])):
@@ -186,7 +188,7 @@ class Topics(Run):
             columns += [] if options.by is None else [(options.by, "group")]
             self._texts, *others = self.columns(columns)
             if options.by is not None:
-                self._group_of_text = [*map(listed_name, others.pop())]
+                self._group_of_text = [*map(self._listed_groups.group_of, others.pop())]
             self._ids = others.pop() if others else []
         if len({*self._ids}) < len(self._ids):
             raise ValueError(
@@ -205,7 +207,7 @@ class Topics(Run):
             split = self.models["words"].build_analyzer()
             yield np.fromiter((len(split(text.replace("-", ""))) > 1 for text in self._texts), bool)
         if self.options.by is not None:
-            listed = {*self._listed_groups}
+            listed = {*self._listed_groups.values}
             yield np.fromiter((group in listed for group in self._group_of_text), bool)
 
     def refusal(self) -> str:
@@ -213,6 +215,11 @@ class Topics(Run):
         said = super().refusal()
         if said == HARDLY_ANY and self.options.by is not None:
             said += " --texts-per-person 1 says that each has, and a check does not ask for it."
+        if self.checked is not None and OF_GROUP in self.checked.too_few:
+            said += (
+                " If --by-values lists some of the groups on purpose, --no-check goes on: texts of "
+                "others count for none."
+            )
         return said
 
     def lengths(self) -> NDArray[np.int64]:
@@ -250,6 +257,8 @@ class Topics(Run):
         if self._names and not self._public_words:
             words = f"{len(self._names):,} were kept, of {words}"
         settings = {**super().settings(), "words": words}
+        if self.options.by is not None and (part := self._listed_groups.part):
+            settings["by"] = f"{settings['by']}, of a date its {part}"
         if self.options.stop_words and self._stop_words:
             n_words = counted(len(self._stop_words), "word")
             settings["stop words"] = f"{n_words} of {Path(self.options.stop_words).name}"
@@ -345,6 +354,7 @@ class Topics(Run):
     def _forecast_of_groups(self) -> str:
         """Forecast of the noise of shares by group."""
         moved, head, found, if_uneven = self._moved, "Of", "", ""
+        n_groups = counted(len(self._listed_groups.values), "group")
         ahead = (
             " Where topics share most words, as those of short texts do, the upper ends hold; once "
             "they are found, the run stops before it pays for shares that noise would hide."
@@ -362,9 +372,8 @@ class Topics(Run):
                 "of others (a few who write very much stay hidden, and may shift it further)"
             )
         return (
-            f"{head} each of {counted(len(self._listed_groups), 'group')}, if texts are spread "
-            f"evenly, noise moves the share of a topic{found} by about {moved(1)} (one deviation)"
-            f"{if_uneven}; by more in a smaller group.{ahead}"
+            f"{head} each of {n_groups}, if texts are spread evenly, noise moves the share of a "
+            f"topic{found} by about {moved(1)} (one deviation){if_uneven}; by more in a smaller group.{ahead}"
         )
 
     def _moved(self, times: int) -> str:

@@ -20,6 +20,7 @@ from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import PAGES
+from sktensor_dp.cli.public_lists import ListedGroups, public_values
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.spectral_lda.shares import OF_KEPT_WORDS
@@ -572,10 +573,52 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
     assert "--by COLUMN and --by-values LIST go together" in command(*asked, status=2).err
     said = command(*asked, "--by-values", "january,february", "--epsilon", 8, status=2).err
     assert "Too few rows match (texts of a group of --by-values: " in said
-    assert "cut dates to months" in " ".join(command("topics", "--help").out.split())
+    assert "--by-values lists some of the groups on purpose, --no-check goes on" in said
     many = ",".join(f"m{place}" for place in range(3000))
     said = command(*asked, "--by-values", many, "--epsilon", 2, status=2).err
     assert "too few persons for this, so it stopped. More can" in said
+
+
+@pytest.mark.parametrize(
+    ("values", "part", "groups"),
+    [
+        (
+            "2025-01,2025-02",
+            "month",
+            {
+                **dict.fromkeys(
+                    ("2025-01-31", "2025/1/5", " 2025-01 ", "2025-01-31 14:05", "2025.01.31T9:00Z"),
+                    "2025-01",
+                ),
+                **{one: one for one in ("2025", "31.1.2025", "2025-13-01", "20250131", "jan", "")},
+            },
+        ),
+        ("2024,2025", "year", {"2025-01-31": "2025", "2025.0": "2025", "2025": "2025", "1": "1"}),
+        ("2025/01/31,", "day", {"2025-01-31 14:05": "2025/01/31", "2025-01": "2025/01"}),
+        *(
+            (one, "", {"2025-01-31": "2025-01-31"})
+            for one in ("2025-1,2025-2", "2025,2025-02", "a,")
+        ),
+    ],
+)
+def test_dates_count_for_the_month_that_a_public_list_has(values, part, groups):
+    listed = ListedGroups(public_values(values, None))
+    assert listed.part == part
+    assert {cell: listed.group_of(cell) for cell in groups} == groups
+
+
+def test_a_column_of_dates_fits_a_list_of_months(command, dated, monkeypatch):
+    text = dated.read_text("utf-8")
+    for name, date in (("jan", "2025-01-17 08:30"), ("feb", "2025/2/28")):
+        text = text.replace(f"{name},", f"{date},")
+    dated.write_text(text, "utf-8")
+    monkeypatch.setattr(topics.Topics, "fit", interrupted)
+    asked = ("topics", dated, "--text", "post", "--person", "author", *SMALL[:-1], "--by", "month")
+    said = command(*asked, "--by-values", "2025-01,2025-02", status=130).err
+    assert "by: column 'month', of a date its month; by values: 2025-01," in said
+    assert "Of rows perhaps 25." in said
+    said = command(*asked, "--by-values", "01/2025,02/2025", "--output", "other", status=2).err
+    assert "Too few rows match (texts of a group of --by-values: " in said
 
 
 def test_shares_are_added_to_a_finished_run_for_their_price_alone(
