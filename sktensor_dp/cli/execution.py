@@ -100,9 +100,9 @@ def _run(options: Namespace) -> int:
                 less = "the check, which is paid for" if keeps_check else ""
                 if options.epsilon < epsilon:
                     less = "what stopped runs spent"
-                spending = folder.spending(
-                    run.epsilon, less and f"{epsilon:g} less {less}", run.used.models
-                )
+                why = less and f"{epsilon:g} less {less}"
+                charge = run.charge(options.epsilon)
+                spending = folder.spending(charge, run.epsilon, why, run.used.models)
             except ValueError as error:
                 if not options.forecast:
                     raise
@@ -372,9 +372,14 @@ def _refuse_few(run: Run, folder: Folder) -> None:
         mended, consent = run.changed(), "--no-check"
         mended.checked = None  # pays for a check of its own
         left = folder.left(mended.charge, run.options.epsilon)
-        unfit += f" Mended, the command takes what is left, epsilon {left:.4g}"
-        of_persons = f"; persons by another column than {run.options.person} need a new --output"
-        unfit += f"{of_persons if run.options.person else ''}."
+        unfit += f" Mended, the command takes what is left, epsilon {left:.4g}."
+        if run.options.person is not None:
+            epsilon, _ = folder.ledger.total()
+            unfit += (
+                f" Persons by another column than {run.options.person} need a new --output, where "
+                f"nobody counts the epsilon {epsilon:.2g} that this folder spent: it adds up for the "
+                "same people."
+            )
     elif not run.options.anyway and run.too_few():
         unfit, consent = _why_stopped(run, folder), "--anyway"
     else:

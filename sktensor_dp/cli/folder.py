@@ -225,8 +225,8 @@ class Folder:
         spent = Spending().plus(self.ledger.entries) if beside is None else beside
         return self._balance.covers(spent.plus([entry]))
 
-    def spending(self, epsilon: float, why: str, paid: Collection[str]) -> str:
-        """Say what a run is about to spend of the budget, and `why` it is less than asked for."""
+    def spending(self, charge: LedgerEntry, epsilon: float, why: str, paid: Collection[str]) -> str:
+        """Say what a run is about to spend, `why` it is less than asked for, and the sum after."""
         names = " and ".join(f"{name}.model" for name in paid)
         used = f"{names} of {self.path} are used: they are paid for" if paid else ""
         if epsilon == 0:  # all models are paid for
@@ -234,11 +234,18 @@ class Folder:
         spends = f"this run spends epsilon {epsilon:.4g}"
         if why:
             spends += f" ({why})"
+        if self._n_paid_before:
+            spends += f", earlier runs spent {self._spent_before:.4g}: together "
+            spends += f"{self._sum_with(charge):.4g}"
         if self.is_limited():
             spends += f" of {self._budget:g}"
-        if self._n_paid_before:
-            spends += f", of which earlier runs spent {self._spent_before:.4g}"
         return "; ".join(filter(None, [used, spends]))
+
+    def _sum_with(self, charge: LedgerEntry) -> float:
+        """Epsilon of all charges so far and one more, at the delta by which `summary` has it."""
+        cost = PrivacyCost.total([(self._balance.spent.cost, 1), (charge.cost, 1)])
+        epsilon = cost.epsilon_at(self._balance.delta)
+        return epsilon if isfinite(epsilon) else cost.epsilon_at(self._balance.delta + cost.delta)
 
     def spent_by_run(self) -> bool:
         """Return True if this run was charged."""

@@ -373,7 +373,8 @@ class Topics(Run):
             )
         return (
             f"{head} each of {n_groups}, if texts are spread evenly, noise moves the share of a "
-            f"topic{found} by about {moved(1)} (one deviation){if_uneven}; by more in a smaller group.{ahead}"
+            f"topic{found} by about {moved(1)} (one deviation){if_uneven}; by more in a smaller "
+            f"group.{ahead}"
         )
 
     def _moved(self, times: int) -> str:

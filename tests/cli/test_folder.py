@@ -81,7 +81,10 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
             "--again",
         )
         again = command(*run_again, status=status)
-    assert f"this run spends epsilon {left:g} of 3, of which earlier runs spent 2.94" in again.err
+    paid = re.search(
+        rf"spends epsilon {left:g}, earlier runs spent 2.94.: together ([0-9.]+) of 3", again.err
+    )
+    assert spent(tmp_path, f"copy{status}") == pytest.approx(float(paid[1]), abs=0.001)
     # Wrong files, columns and deltas are answered as such.
     for wrong, told in (
         (("nowhere.csv", "--text", "post"), "nothing is at"),
@@ -122,7 +125,7 @@ def test_without_a_budget_the_first_epsilon_is_all(command, arguments):
     done = command(*arguments, "--epsilon", 0.1, status=2)
     assert "2 of 2 is spent" in done.err
     done = command(*arguments, "--epsilon", 1.5, "--raise-budget", 9)
-    assert "(1.5 less the check, which is paid for) of 9, of which earlier runs" in done.err
+    assert "(1.5 less the check, which is paid for), earlier runs spent 2: together 2." in done.err
 
 
 def test_runs_of_other_files_add_up_and_other_units_are_refused(

@@ -169,7 +169,8 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
     assert re.search(
         r"Too few rows match \(texts of two words or more: \d\.\d%, .* right column", last
     )
-    left = re.search(r"what is left, epsilon (1\.95\d)[.;]", last)[1]
+    left = re.search(r"what is left, epsilon (1\.95\d)\.", last)[1]
+    assert re.search(r"than author need a new --output, where .* epsilon 0\.\d+ that this", last)
     assert last.endswith(
         "To go on all the same: --no-check, which does not pay again for the check"
     )
