@@ -42,7 +42,7 @@ class UnsoundClaimWarning(PrivacyLeakWarning):
 
 
 class UnprotectedScoreWarning(UserWarning):
-    """A score shows an exact number of the rows handed in; issued once in a process."""
+    """A score is computed from rows without noise; issued once in a process."""
 
 
 class NotEnoughDataWarning(UserWarning):

@@ -26,7 +26,7 @@ def expected_warnings(
     # A sweep over a core of this size takes two seconds; time grows with its square.
     slow_core = 2500
     if max(ranks) > 0 and not plan.seeks_components:
-        return [components_not_sought(model, n_units, shape)]
+        return [warning_of_unsought(model, n_units, shape)]
     # A fit of persons computes its core from shared factors.
     has_large_core = model._full_core and math.prod(ranks) > slow_core
     if has_large_core and isinstance(plan, EntryPlan) and plan.solves_for_core(len(shape)):
@@ -48,7 +48,7 @@ def warnings_of_noise(
     shared: SharedModel = attributes["_shared"]
     if plan.seeks_components and np.max(model.rank) > 0:
         stopped = isinstance(plan, PersonPlan) and attributes["n_iter_"] < plan.n_sweeps
-        warnings.append(_components_not_seen(model, n_units, n_observed, shape, stopped=stopped))
+        warnings.append(_warning_of_unseen(model, n_units, n_observed, shape, stopped=stopped))
     modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
     of_modes = zip(modes, shared.effects, strict=True)
     hidden = " and of mode ".join(str(mode) for mode, effects in of_modes if effects.is_hidden)
@@ -62,7 +62,7 @@ def warnings_of_noise(
     return tuple(warnings)
 
 
-def components_not_sought(model: Any, n_units: int, shape: tuple[int, ...]) -> Warning:
+def warning_of_unsought(model: Any, n_units: int, shape: tuple[int, ...]) -> Warning:
     """Warning that no components are sought, by public numbers or by the caller's choice."""
     more = " The decision follows from public numbers alone"
     unchanged = "; component_share= of forecast() does not change it."
@@ -87,7 +87,7 @@ def components_not_sought(model: Any, n_units: int, shape: tuple[int, ...]) -> W
     return _without_components(model, said, n_observed, shape, more)
 
 
-def _components_not_seen(
+def _warning_of_unseen(
     model: Any, n_units: int, n_observed: int, shape: tuple[int, ...], *, stopped: bool
 ) -> Warning:
     """Warning that a search found no components; `stopped` if the trial ended it early.

@@ -110,10 +110,10 @@ def errors_of_releases(
 ) -> Floats:  # fmt: skip
     """Mean products (n_rows, n, n) of the errors that n releases have in each row's sum of effects.
 
-    Errors are noise, the expected `shift`, and what is beyond both in distances from the last
-    release. Where rows of two modes meet unevenly, a release also contains a part of the errors
-    that effects of other modes had then: `missed` (n, n) are mean products of these. `counts` are
-    averaged, `row_weights` are of sum 1.
+    Errors are noise, the expected `shift`, what effects are `pulled` by, and what is beyond these
+    in distances from the last release. Where rows of two modes meet unevenly, a release also
+    contains a part of the errors that effects of other modes had then: `missed` (n, n) are mean
+    products of these. `counts` are averaged, `row_weights` are of sum 1.
     """
     about, sums, noise = compared
     mean_noise = noise @ row_weights

@@ -162,7 +162,7 @@ def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
     core = None if isinstance(model, CPCompletion) else model.core
     rows = Jacobian(index_set, model.factors, core).rows(mode)
     # Without components, or if noise made numbers that no query allows, keep the model of released
-    # values: both follow from these, and the plan is paid.
+    # values. These alone decide, so that not to use a release that was paid for shows nothing.
     if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
         return model
     # Derivatives in the last factor leave CP's weights out: multiply the factor by them, which then

@@ -28,8 +28,8 @@ from sktensor_dp.checks.parameters import (
     shown,
 )
 from sktensor_dp.completion.absent_components import (
-    components_not_sought,
     expected_warnings,
+    warning_of_unsought,
     warnings_of_noise,
 )
 from sktensor_dp.completion.entry_recipe import fit_entries
@@ -287,7 +287,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         ranked = self._validation_copy()
         ranked.rank = 1  # whether components are sought is the same for all ranks above 0
         if not ranked._plan(n_units, shape)[0].seeks_components:
-            why = components_not_sought(ranked, n_units, shape)
+            why = warning_of_unsought(ranked, n_units, shape)
             raise NotEnoughDataError(
                 "All ranks of this search give the same model. Nothing was charged for this fit. "
                 f"{why}"
@@ -542,7 +542,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         shape = () if self.shape is None else self.shape
         if self.unit_mode is not None and self.unit_mode < len(shape):
             n_units = int(shape[self.unit_mode])
-        # With these the releases of a fit of entries have pure noise, as a histogram has.
+        # With these some releases of a fit of entries have pure noise, as a histogram has.
         pure = ("auto", "input", "sufficient_statistics")
         return PublicFacts(
             self._unit, units_in_data=self.unit_mode is not None, n_units=n_units,

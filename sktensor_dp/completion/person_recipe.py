@@ -104,7 +104,8 @@ class Levels:
 
         Both are of the units with several values, a fraction `several` of those with any. The share
         is that of units whose values vary, if they vary equally and those of all others do not.
-        Both are posterior means, moved by `at` of their posterior deviations, the share downwards.
+        Both are estimates, moved by `at` of their deviations, the share downwards. At 0 the root
+        is a posterior mean, and the share is shrunk to 1.
         """
         # In units of half the range. Sums of order 1 have no mean deviation: the share is 1.
         share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)

@@ -202,8 +202,8 @@ class SharedBiases:
         widest = 2 * self.half / residual
         if self._ask.is_exact:
             return widest
-        # How near to the bounds values are is the same in every round: biases take about as much
-        # from the variance as from the largest possible one. So use values, not residuals.
+        # Biases reduce the variance and its largest possible value alike, so that values are as
+        # near to the bounds in every round. So use values, not residuals.
         values, half = self.values, self.half
         least = residual_clip(values.deviation, half, values.level)
         if not self._rounds:  # wide enough to show means, by which later releases tell the pull
@@ -226,7 +226,8 @@ class SharedBiases:
             np.array([released.by_clip for released in self._linear]),
             np.array([mean_size(np.asarray(released.shift)) for released in self._linear]),
         )
-        # This release has `precision` times the budget of the last, those that follow as much.
+        # This release has `precision` times the budget of the last one, later ones have as much as
+        # the last.
         noise = self._noise_of_sum / (weight * math.sqrt(n_left + precision))
         return clip_of_least_error(
             past, noise, mean_size(self._distances_to_medians()),

@@ -297,7 +297,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         return None
 
     def _refuse_rows(self, X: object, y: object) -> None:
-        """Raise an error for data whose units, which `X` says, no fit could be given."""
+        """Raise an error for data that no fit takes, where `X` has units or coordinates."""
 
     def _checked_copy(
         self, X: object, n_samples: object, unsupported: Mapping[str, object], method: str = "fit"

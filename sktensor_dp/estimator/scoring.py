@@ -1,4 +1,4 @@
-"""Scores without noise, which show exact numbers of rows, also in tools of scikit-learn."""
+"""Scores without noise, computed exactly from rows, also in tools of scikit-learn."""
 
 import inspect
 import warnings
@@ -32,16 +32,16 @@ OTHER_WORDS = (
 
 
 def warn_of_score(model: object) -> None:
-    """Warn once in a process that a score of a model shows an exact number of rows."""
+    """Warn once in a process that a score of a model is computed from rows without noise."""
     warn_once("" if getattr(model, "unit_mode", None) is None else AS_NEWCOMERS)
 
 
 @cache  # once in a process, unless the warning is raised as an error
 def warn_once(more: str) -> None:
-    """Warn that a score shows an exact number of rows, and of what `more` says."""
+    """Warn that a score is computed from rows without noise, and of what `more` says."""
     warnings.warn(
         UnprotectedScoreWarning(
-            "A score shows an exact number of the rows handed in, which no noise protects: show "
+            "A score is computed from the rows handed in, and no noise protects them: show "
             "it only where these rows are public. make_private_scorer releases scores with noise, "
             f"and PrivateSearchCV chooses by such.{more} This is said once."
         ),

@@ -26,7 +26,7 @@ class TrialAccountant(BudgetAccountant):
     """Accountant of one fit of a search: allows its planned cost and kind of noise, no more."""
 
     # A trial's plan is checked before any query, so a refusal depends on public numbers. The search
-    # as a whole has been charged, so this accountant does not affect other fits.
+    # is charged as a whole, so this accountant does not affect other fits.
     _part_of_search = True
 
     def __init__(self, allowed: PrivacyCost) -> None:
@@ -75,7 +75,7 @@ def divided_among(
     cost: PrivacyCost, steps: Mapping[str, BaseEstimator], fractions: Mapping[str, float] | None
 ) -> dict[str, PrivacyCost]:
     """Cost of each private step of a fit by name, in proportion to `fractions` (None: equal)."""
-    # Steps that release nothing need no budget; steps that set a delta aside share it.
+    # Steps that release nothing need no budget; those that set a delta aside share the delta.
     facts = {name: step._public_facts() for name, step in steps.items()}
     weights = {name: 1.0 if fractions is None else float(fractions[name]) for name in steps}
     weights |= {name: 0.0 for name in steps if facts[name].releases_nothing}

@@ -336,7 +336,7 @@ class PrivateSearchCV(
         if request.number_is_private:
             number = state["privacy_report_"].n_units
             self._warn(warnings_of_delta(self.epsilon, request.delta, number, unit))
-        # Only these warnings follow from released values; numpy's may depend on rows.
+        # These warnings follow from released values in every step; others may depend on rows.
         ours = (DoubtfulParameterWarning, NotEnoughDataWarning, PrivacyLeakWarning)
         for caught in best.warnings:
             if issubclass(caught.category, ours):
@@ -358,7 +358,7 @@ class PrivateSearchCV(
             partial(before_private, self.estimator, X), "A step",
             rows_private=labels is not None or request.number_is_private,
         )  # fmt: skip
-        # Completions refuse coordinates outside their shape, which other fits do not have.
+        # Completions refuse coordinates outside their shape; other fits refuse nothing here.
         request.steps[step_name]._validation_copy()._refuse_rows(rows, y)
         in_data = unit_labels_in(self.estimator, X)
         n_units = request.last._public_facts().n_units

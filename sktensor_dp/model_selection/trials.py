@@ -198,7 +198,7 @@ class Trials:
             X = model._set_to_units(X, int(chosen.sum()))
         elif self.labels is not None:
             groups = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
-        for step in steps.values():  # not an enclosing block, which the whole search was charged to
+        for step in steps.values():  # not an enclosing block: the search is charged there
             step.set_params(accountant=accountant)
         # Groups are passed by names of steps; requests for routing would interfere.
         unrouted = config_context(enable_metadata_routing=False)

@@ -117,8 +117,8 @@ class Session(AbstractContextManager["Session"]):
             keys, value = mechanism.release(totals, sensitivity, cost, self._noise, query)
             return Answer(value, release.sigma, sensitivity, cost, self.n_units, keys)
         value = self._noisy_mean(query, mechanism, release)
-        # A mean is about as large as the sensitivity of the sum, n_units times that of the mean. A
-        # tensor that is itself the data exceeds it by TensorChunk.largest_ratio at most.
+        # A mean is at most about n_units times its sensitivity. A tensor that is itself the data
+        # exceeds that by TensorChunk.largest_ratio at most.
         limit = largest_released * sensitivity * self.n_units
         np.clip(value, -limit, limit, out=value)
         sigma = deviation_of(mechanism, release.sigma, value, query)

@@ -117,7 +117,7 @@ class RidgeBlock(Query):
     # Diagonal of the ridge, >= 0, one number or r. It is raised to 1e-10 of the trace of ``sum z
     # z'``, and to 1e-200 where one of both is above 0.
     regularization: float | Floats
-    half: float  # half of R; public
+    half: float  # half the width of the range R of values; public
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)
@@ -213,7 +213,7 @@ class EntryGradients(Query):
     laws = (GAUSSIAN, LAPLACE)
 
     jacobian: Jacobian  # of the model at released parameters; public
-    half: float  # half of R; public
+    half: float  # half the width of the range R of values; public
 
     def __post_init__(self) -> None:
         largest = self._norms.max()

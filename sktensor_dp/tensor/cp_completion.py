@@ -127,7 +127,7 @@ class CPCompletion(Completion):
     n_iter : int
         All sweeps done, those of biases alone included.
     converged : bool
-        True if the residual variance settled before `max_iter` sweeps.
+        True if the residual variance settled before `max_iter` sweeps, or their number is fixed.
     bias_variances : list of ndarray of shape (n_m,)
         Posterior variances of the biases.
     bias_prior_variances : ndarray of shape (n_modes,)
@@ -309,7 +309,7 @@ class Posterior:
         """Update the biases and factors of all modes in turn; return the variance they leave."""
         for mode in range(self._entries.n_modes):
             self._update(mode)
-        self._end_sweep()
+        self._update_rest()
         return self._residual_variance
 
     def drop_noise(self) -> bool:
@@ -425,8 +425,8 @@ class Posterior:
         self._residual_variance = max(squares_total / n, _LEAST_NOISE * target_squares / n + _TINY)
         self._noise_variance = max(self._residual_variance, self._least_noise_variance)
 
-    def _end_sweep(self) -> None:
-        """Rescale each component's columns so that all modes have equal prior variance."""
+    def _update_rest(self) -> None:
+        """Update what no single mode has: scales of columns, for equal prior variances of modes."""
         deviations = np.sqrt(self._factor_prior_variances)
         common = np.exp(np.mean(np.log(deviations), axis=0))
         for mode, scale in enumerate(common / deviations):

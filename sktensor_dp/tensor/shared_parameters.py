@@ -20,10 +20,11 @@ from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows, m
 _GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
 # Least probability of a grid point, and least prior variance relative to the first.
 _LEAST_PROBABILITY, _LEAST_RATIO = 1e-12, 5e-4
-# Largest number of steps for both priors; number of EM steps for probabilities of the grid in each,
-# and of EM steps that one for the variance is worth at most; and the gain in log likelihood of a
-# row below which a step is the last.
-_STEPS, _EM_STEPS, _LEAST_GAIN = 11, 5, 1e-5
+# Most steps for both priors, and EM steps for probabilities of the grid in each. A step for the
+# variance is extrapolated to at most as many.
+_STEPS, _EM_STEPS = 11, 5
+# Gain in log likelihood of a row below which a step is the last.
+_LEAST_GAIN = 1e-5
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
 # Least precision of a slope, in any unit of measurement.
@@ -74,8 +75,9 @@ def components_of_cells(
 ) -> SharedComponents:  # fmt: skip
     """Factors of the shared modes, of lengths `shape`, from a factor of all cells, (n_cells, r).
 
-    By truncated HOSVD, whose core becomes `mixing`. If there is one shared mode, its factor is that
-    of the cells, with columns of 0 up to its rank.
+    By truncated HOSVD: its core is the `mixing`, or for CP is decomposed again, and `mixing` has
+    the last factor of it. If there is one shared mode, its factor is that of the cells, with
+    columns of 0 up to its rank.
     """
     n_columns = factor.shape[1]
     if len(shape) == 1:

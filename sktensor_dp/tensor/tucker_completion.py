@@ -217,8 +217,8 @@ class _TuckerPosterior(Posterior):
             mode, self._factors, targets, self._second_moments, self._core, moments
         )
 
-    def _end_sweep(self) -> None:
-        """Update the core, whose entries have prior variance 1, and the scales of columns."""
+    def _update_rest(self) -> None:
+        """Update what no single mode has: the core, of prior variance 1, and scales of columns."""
         ranks, n, size = self._core.shape, self._core.ndim, self._core.size
         targets = self._arranged - self._mean
         for mode, biases in enumerate(self._biases):
