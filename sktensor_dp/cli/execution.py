@@ -377,8 +377,8 @@ def _refuse_few(run: Run, folder: Folder) -> None:
             epsilon, _ = folder.ledger.total()
             unfit += (
                 f" Persons by another column than {run.options.person} need a new --output, where "
-                f"nobody counts the epsilon {epsilon:.2g} that this folder spent: it adds up for the "
-                "same people."
+                f"nobody counts the epsilon {epsilon:.2g} that this folder spent: it adds up for "
+                "the same people."
             )
     elif not run.options.anyway and run.too_few():
         unfit, consent = _why_stopped(run, folder), "--anyway"

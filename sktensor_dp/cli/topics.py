@@ -39,7 +39,11 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS
-from sktensor_dp.spectral_lda.share_noise import noise_by_topic, noise_of_seen
+from sktensor_dp.spectral_lda.share_noise import (
+    noise_by_topic,
+    noise_of_seen,
+    share_of_hidden,
+)
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.text.plan import WordForecast, on_words
@@ -158,6 +162,10 @@ class Topics(Run):
                 "Of the topics of the finished run in this folder none can be seen above the noise,"
                 " or there is one alone: their shares say nothing. --again learns all anew. "
                 "Nothing was spent."
+            )
+        if self.used.adds and (mostly_hidden := self._mostly_hidden(self.models["topics"])):
+            raise NotEnoughDataError(
+                f"{mostly_hidden}. Nothing was spent. To pay for such shares all the same: --anyway"
             )
 
     def steps(self) -> list[tuple[str, float]]:
@@ -355,9 +363,11 @@ class Topics(Run):
         """Forecast of the noise of shares by group."""
         moved, head, found, if_uneven = self._moved, "Of", "", ""
         n_groups = counted(len(self._listed_groups.values), "group")
+        k = self.models["topics"].n_components_ if self.used.adds else self.options.topics
         ahead = (
             " Where topics share most words, as those of short texts do, the upper ends hold; once "
-            "they are found, the run stops before it pays for shares that noise would hide."
+            "they are found, the run stops before it pays for shares that noise "
+            "would hide, or where hidden topics hold most words."
         )
         if self.used.adds:
             head, found, ahead = f"{self.verdict().capitalize()}: of", " found", ""
@@ -373,8 +383,8 @@ class Topics(Run):
             )
         return (
             f"{head} each of {n_groups}, if texts are spread evenly, noise moves the share of a "
-            f"topic{found} by about {moved(1)} (one deviation){if_uneven}; by more in a smaller "
-            f"group.{ahead}"
+            f"topic{found} ({1 / k:.1%} on average) by about {moved(1)} (one deviation)"
+            f"{if_uneven}; by more in a smaller group.{ahead}"
         )
 
     def _moved(self, times: int) -> str:
@@ -438,13 +448,27 @@ class Topics(Run):
         none = "no shares by group were made, nor paid for"
         if math.isinf(_noise_of_seen(model)):
             return f"So {none}; that epsilon is left."
-        if self.options.anyway or self._shows(_noise_of_seen(model)):
+        why = self._mostly_hidden(model)
+        if not (why or self.options.anyway or self._shows(_noise_of_seen(model))):
+            why = (
+                f"{LIKELY_NOT.capitalize()} {self.unit}s for shares by group: noise would move "
+                f"those of topics found by {self._moved(1)} or more"
+            )
+        if not why:
             return ""
         return (
-            f"{LIKELY_NOT.capitalize()} {self.unit}s for shares by group: noise would move those "
-            f"of topics found by {self._moved(1)} or more, so {none}. The same command with "
-            f"--anyway pays for them alone, by the epsilon {self.models['shares'].epsilon:.2g} "
-            "that is left."
+            f"{why}, so {none}. The same command with --anyway pays for them alone, by the epsilon "
+            f"{self.models['shares'].epsilon:.2g} that is left."
+        )
+
+    def _mostly_hidden(self, model: PrivateSpectralLDA) -> str:
+        """Say by how much hidden topics blur shares if they hold over half of the words."""
+        hidden, moved = share_of_hidden(model)
+        if hidden <= 0.5 or self.options.anyway:
+            return ""
+        return (
+            f"Topics that noise hides hold {hidden:.0%} of the words and may be mixtures of those "
+            f"seen, so shares by group of these would be off by up to {moved:.0%} beside noise"
         )
 
     def on_hidden(self) -> list[str]:

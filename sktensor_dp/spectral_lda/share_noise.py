@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.confusion import confusion
+from sktensor_dp.topics.confusion import confusion, without
 from sktensor_dp.topics.inference import TINY
 
 
@@ -30,6 +30,15 @@ def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:
     ratios = noise_by_topic(model, matrix) / np.maximum(shares, TINY)
     least = ratios.min(initial=math.inf, where=~model.hidden() & (k > 1))
     return max(math.sqrt(k), float(least))
+
+
+def share_of_hidden(model: Any) -> tuple[float, float]:
+    """Share of the topics of a model that noise hides, and by how much the share of another one is
+    off at most if the former are nothing, or all there, where half of them is assumed.
+    """
+    shares, hidden = model.topic_prior_ / model.topic_prior_.sum(), model.hidden()
+    moved = np.abs(shares @ without(model.components_, hidden) - shares) / 2
+    return float(shares[hidden].sum()), float(moved.max(initial=0.0, where=~hidden))
 
 
 def variance_of_shares(inverse: Floats, shares: Floats) -> Floats:

@@ -503,7 +503,7 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     folder = tmp_path / "private-topics"
     said = command(*asked, *more, "--forecast").err
     assert "Of each of 3 groups, if texts are spread evenly, noise moves the share of a" in said
-    few, many = re.search("a topic by about (.*)% to (.*)% [(]one deviation", said).groups()
+    few, many = re.search("on average[)] by about (.*)% to (.*)% [(]one dev", said).groups()
     assert float(many) == pytest.approx(10 * float(few), rel=0.2)
     assert "a few who write very much stay hidden" in " ".join(said.split())
     with monkeypatch.context() as patched:
@@ -656,7 +656,10 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         load.assert_called_once()
         assert stated(folder).n_units == N_PERSONS  # the larger
         assert "words.model and topics.model of private-topics are used" in done.err
-        assert re.search(r"share of a topic found by about [\d.]+% \(one deviation\)", done.err)
+        assert re.search(
+            r"share of a topic found \(50.0% on average\) by about [\d.]+% \(one deviation\)",
+            done.err,
+        )
         assert "Enough: of each of 3 groups" in done.err
         assert "share most words" not in done.err
         assert "Learning shares" in done.err
@@ -699,6 +702,19 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     said = command(*run[:-2], *fresh).err
     assert "So no shares by group were made, nor paid for" in said
     again = (*run[:1], dated, *run[2:-2], *fresh)
+    # The larger one of two topics is hidden.
+    with monkeypatch.context() as patched:
+        patched.setattr(PrivateSpectralLDA, "hidden", lambda _: np.array([True, False]))
+        half = [one for one in (*run[:-2], *fresh[:-1], "half") if one != "--anyway"]
+        said = command(*half).err
+        blurred = (
+            r"Topics that noise hides hold 5\d% of the words and may be mixtures of those seen, "
+            r"so shares by group of these would be off by up to 2\d% beside noise"
+        )
+        assert re.search(f"{blurred}, so no shares by group were made, nor paid for. The sa", said)
+        assert re.search(rf"{blurred}\. Nothing was spent\. To", command(*half, status=2).err)
+        command(*half, "--anyway")
+        assert (tmp_path / "half" / "shares.model").exists()
     assert "their shares say nothing" in command(*again, status=2).err
     assert len(BudgetAccountant(path=folder / LEDGER).entries) == n_paid
     of_hidden = {(row["word"], row["hidden"]) for row in table(tmp_path / "fresh" / "topics.csv")}
