@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
@@ -35,10 +35,11 @@ MOST_FRACTION, USELESS = 0.04, 0.1
 # Longer units count as of this length: a bound on what one of them adds to the mean logarithm.
 LONGEST = 10_000
 LOG_LONGEST = math.log1p(LONGEST)
-WHY = (
-    "Is it the right column, are list and bounds the right ones, or are cells missing, perhaps "
-    "with a code such as -9?"
-)
+# Likely causes where too few rows pass a test: where most rows fail it, where some do, and where
+# most fail one that rows may fail.
+MOST_FAIL = "Is it the right column, and is the list or range the right one?"
+SOME_FAIL = "Does the list lack values, or are some cells codes, such as -9?"
+MOST_MISS = "Is it the right column, and are so many of its cells missing?"
 # Test of each group that comes with the tests of rows; and, where several of these may not fail,
 # test of rows that pass them all, which fails for a code in any column.
 SEVERAL_ROWS, ALL = "groups of several rows", "all that rows must match"
@@ -77,6 +78,8 @@ class InputCheck(HasAccountant):
     accountant: BudgetAccountant | None
     may_fail: Collection[str] = ()
     least: float = 0.5  # fraction of rows that must pass tests of may_fail, beside noise
+    # Likely causes by test: where most rows fail it (nearly all, in may_fail), and where some do.
+    causes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     fractions: dict[str, float] = field(init=False)
     sigma: float = field(init=False)
     sigma_of_all: float = field(init=False)
@@ -264,7 +267,20 @@ class InputCheck(HasAccountant):
         if {ALL, *strict} & too_few.keys():
             often = stopped_by_noise(self.sigma_of_all, self.n_units)
             shown += f", and alone stops about {often} of checks of rows that all match"
-        return f"Too few rows match ({shown}). {WHY}"
+        return f"Too few rows match ({shown}). {' '.join(self._causes(too_few))}"
+
+    def _causes(self, failed: Collection[str]) -> Iterable[str]:
+        """Likely cause of each `failed` test, by how many rows fail it."""
+        strict, _ = self._by_kind()
+        fewest = min(strict, key=self.fractions.__getitem__, default="")  # stands for `ALL`
+        causes = {}
+        for name in [fewest if name == ALL else name for name in failed]:
+            usual = (MOST_FAIL, SOME_FAIL) if name in strict else (MOST_MISS, MOST_MISS)
+            # Of tests that rows may fail nearly all fail where the column is a wrong one.
+            few = 0.1 if name in self.may_fail else 0.5
+            most_fail = self.fractions[name] < few + 2 * self.sigma
+            causes[self.causes.get(name, usual)[0 if most_fail else 1]] = name
+        return causes
 
     def __repr__(self) -> str:
         if self.is_hidden:

@@ -11,7 +11,9 @@ from sktensor_dp import BudgetAccountant, NotEnoughDataError, check_inputs
 from sktensor_dp.input_check import (
     ALL,
     LONGEST,
+    MOST_FAIL,
     MOST_FRACTION,
+    SOME_FAIL,
     USELESS,
     InputCheck,
     fraction_of_check,
@@ -45,6 +47,9 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
         with pytest.raises(NotEnoughDataError, match=r"Too few rows match \(listed: ") as raised:
             check_inputs({"listed": rng.random(len(PERSONS)) < share, "in bounds": listed}, **given)
         assert "in bounds" not in str(raised.value)
+        # One cause, by how many rows fail.
+        causes = {MOST_FAIL: share < 0.5, SOME_FAIL: share > 0.5}
+        assert {cause: cause in str(raised.value) for cause in causes} == causes
         check = raised.value.check
         assert raised.value.privacy_report_ is check.privacy_report_
         assert abs(check.fractions["listed"] - share) < 5 * check.sigma + 0.02

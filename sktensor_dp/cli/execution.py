@@ -18,7 +18,7 @@ from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.held_folder import held
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, changed_since, released_before, take_up
-from sktensor_dp.cli.manifest import MANIFEST, STATEMENT
+from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, Manifest
 from sktensor_dp.cli.officer import (
     LITTLE_PROMISED,
     PAGES,
@@ -34,6 +34,7 @@ from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budge
 from sktensor_dp.cli.topics import Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
+from sktensor_dp.input_check import SEVERAL_ROWS
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.payer import UNIT_COLUMN
@@ -281,8 +282,18 @@ def _show_used(run: Run, path: Path, progress: Progress) -> None:
     """Print what the models in use were learned from, unless from the file as it is now."""
     file, source, models = run.options.file, run.used.source, [*run.used.models]
     # Another file than that of the models may well be younger.
-    if models and not source and (changed := changed_since(file, path / f"{models[0]}.model")):
-        progress.note(f"warning: {changed}")
+    if models and not source:
+        changed = [changed_since(file, path / f"{models[0]}.model")]
+        made = Manifest.of(path).asked
+        learned = made["number"] if made["file"] == run.file_name else run.units
+        # The number of units is public, and tells of a change where a copy kept the file's time.
+        if learned != run.units and not run.number_is_private:
+            changed.append(
+                f"{run.file_name} had {learned} when {' and '.join(models)} were learned, and has "
+                f"{run.units}."
+            )
+        for said in filter(None, changed):
+            progress.note(f"warning: {said}")
     if run.used.applies:
         progress.note(
             f"{' and '.join(run.models)} were learned from {source or run.file_name}: they are "
@@ -373,7 +384,7 @@ def _refuse_few(run: Run, folder: Folder) -> None:
         mended.checked = None  # pays for a check of its own
         left = folder.left(mended.charge, run.options.epsilon)
         unfit += f" Mended, the command takes what is left, epsilon {left:.4g}."
-        if run.options.person is not None:
+        if run.checked is not None and SEVERAL_ROWS in run.checked.too_few:
             epsilon, _ = folder.ledger.total()
             unfit += (
                 f" Persons by another column than {run.options.person} need a new --output, where "

@@ -171,7 +171,8 @@ class Folder:
         if self.is_limited() and delta > (limit := self._balance.delta) * (1 + ROUNDING):
             raise BudgetError(
                 f"--delta {plain(delta)} is above that of the budget of {self.path}, at which runs "
-                f"there add up: say --delta {plain(limit)} or less. {APART}. Nothing was spent."
+                f"there add up: say --delta {plain(limit)} or less. {APART}. Nothing was "
+                "spent."
             )
         if self.covers(entry):
             return epsilon

@@ -67,7 +67,6 @@ class Groups(Run):
 
     noun, option = "group", "groups"
     mistake = "a range is in other units, or a code such as -9 stands for missing values"
-    cure = "--missing declares codes; --category must list every value that its column can have."
     least_passing = 0.0  # missing cells stop a run only where no row is certain to have a value
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -196,6 +195,26 @@ class Groups(Run):
         declared += [np.isin(self._texts[one], values) for one, values in self._categorical.items()]
         yield from (~mask for mask in missing)
         yield from (fits | mask for fits, mask in zip(declared, missing, strict=True))
+
+    def causes(self) -> dict[str, tuple[str, str]]:
+        """Likely causes by test: where most rows fail it, and where some do."""
+        columns = [*self._numeric, *self._categorical]
+        causes: dict[str, tuple[str, str]] = {}
+        for test, column in zip(self.tests, 2 * columns, strict=True):
+            missing = f"Leave out {column}, or name another column: nearly all cells are missing."
+            if test in self.may_fail:
+                causes[test] = missing, missing
+            elif column in self._categorical:
+                causes[test] = (
+                    f"Are the values of --category {column} written as in the file?",
+                    f"--category {column} must list every value that the column can have.",
+                )
+            else:
+                causes[test] = (
+                    f"Is the range of {column} in other units than the column?",
+                    f"Are some cells of {column} codes, such as -9? --missing declares them.",
+                )
+        return causes
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""

@@ -95,6 +95,8 @@ def officer_text(
     number, change = "How many there are is public.", "was replaced by another"
     if report.neighbours == "add_remove":
         number, change = "That number is noisy: the true one is not public.", "was there at all"
+        if not report.n_units:
+            number = "How many there are is not public."
         presence = ""
     elif report.neighbours != "replace_one":
         number, change = f"The promise compares {printable(report.neighbours)}.", "was another"

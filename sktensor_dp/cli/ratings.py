@@ -127,6 +127,19 @@ class Ratings(Run):
         low, high = self.options.bounds
         yield (low <= self._values) & (self._values <= high) | ~self._is_given
 
+    def causes(self) -> dict[str, tuple[str, str]]:
+        """Likely causes by test: where most ratings fail it, and where some do."""
+        missing = "Is --rating the column of the ratings, and are so many of them missing?"
+        unlisted = "Leave out rows of other items than those of --items, or list them there."
+        exchanged = "Are --person and --item exchanged, or has --items other names of items?"
+        coded = "Are some codes of missing ratings, such as -9? --missing declares them."
+        beyond = "Is --rating the column of the ratings, and are --bounds those of its scale?"
+        return {
+            "ratings given": (missing, missing),
+            "items in --items": (exchanged, unlisted),
+            "ratings within --bounds": (beyond, coded),
+        }
+
     def forecast(self, **changes: object) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
@@ -205,8 +218,9 @@ class Ratings(Run):
     def forecast_lines(self) -> list[str]:
         """Forecast of errors, and an item of the list: names of other kinds would match nothing."""
         forecast, verdict = self.forecast(), self.verdict()
+        is_assumed = self.options.deviation is None
         errors = {
-            "the average of all ratings": forecast.of_mean,
+            f"the average of all ratings{' (assumed, --deviation)' * is_assumed}": forecast.of_mean,
             "a person's own average, nothing released": _of_own_averages(forecast),
             "averages of items too": forecast.of_biases,
             "directions too": forecast.of_model,
@@ -231,10 +245,17 @@ class Ratings(Run):
         alone = math.hypot(forecast.alone.mean_error, forecast.alone.bias_errors[1])
         if_found = math.hypot(forecast.mean_error_if_found, forecast.bias_errors_if_found[1])
         expected = math.hypot(forecast.mean_error, forecast.bias_errors[1])
-        notes = [
+        assumed = (
             f"if ratings are typically {forecast.of_mean:.3g} away from their average, and items "
-            f"differ by {forecast.bias_deviation:.3g} (--deviation): else errors are others. Two "
-            "answers, as -1 and 1, are about half the width of bounds from their average",
+            f"differ by {forecast.bias_deviation:.3g}"
+        )
+        if is_assumed:
+            assumed += (
+                " (--deviation): else errors are others. Two answers, as -1 and 1, are about half "
+                "the width of bounds from their average"
+            )
+        notes = [
+            assumed,
             f"Expected standard error of the average of an item that is rated as often as others: "
             f"{expected:.2g}, of which {forecast.mean_error:.2g} is the "
             f"same for all.",
@@ -369,8 +390,9 @@ def _public_items(options: argparse.Namespace, rated: list[str]) -> tuple[list[s
     return names, titles[0] if titles else names
 
 
-def read_ratings(run: Run) -> tuple[list[str], Any]:
+def read_ratings(run: Run, **reading_options: object) -> tuple[list[str], Any]:
     """Read items and ratings from the file of a run; the run keeps the persons."""
     options = run.options
-    cells, values = run.columns([(options.item, "item"), (options.rating, "numbers")])
+    columns = [(options.item, "item"), (options.rating, "numbers")]
+    cells, values = run.columns(columns, **reading_options)
     return list(map(listed_name, cells)), values

@@ -4,11 +4,10 @@ import argparse
 import csv
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.cli.folder import Folder
@@ -59,10 +58,10 @@ def _compare_columns(options: argparse.Namespace, of_run: Sequence[str]) -> None
             raise ValueError(said)
 
 
-def _left_out(is_given: NDArray[np.bool_], n_without: int, n_unknown: int) -> Iterator[str]:
-    """Yield sentences on rows and persons without a rating, and persons without known items."""
-    if n_empty := len(is_given) - is_given.sum():
-        yield f"Left out: {counted(n_empty, 'row')} without a rating."
+def _left_out(n_lacking: Mapping[str, int], n_without: int, n_unknown: int) -> Iterator[str]:
+    """Yield sentences on rows that lack a cell, and persons without ratings or known items."""
+    if lacking := [f"{counted(n, 'row')} without {what}" for what, n in n_lacking.items() if n]:
+        yield f"Left out: {' and '.join(lacking)}."
     if n_without:
         yield f"Nothing is recommended to {counted(n_without, 'person')} without a rating."
     if n_unknown:
@@ -76,8 +75,9 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     """Write recommendations by the model of a run into the folder `path`."""
     _compare_columns(options, model.__dict__.pop("feature_names_in_", ()))
     run, items_file = Run(options), options.folder / "items.csv"
-    rated, values = read_ratings(run)
-    is_given = ~np.isnan(values)
+    rated, values = read_ratings(run, may_lack=["item"])
+    has_item = np.array([item != "" for item in rated], dtype=bool)
+    is_given = ~np.isnan(values) & has_item
     entries = np.array([run.groups, rated], object).T  # (n_rows, 2): person and item
     *_, row_names = model.row_names or [()]
     listed, (low, high) = {*row_names}, model.bounds_
@@ -106,14 +106,19 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     if not titles:
         table = [row[:-1] for row in table]
     Folder.of_last_run(path).add(RECOMMENDED, table_of(table), private=True)
-    n_beyond = int(np.sum((values < low) | (values > high)))
+    given = values[is_given]
+    n_beyond = int(np.sum((given < low) | (given > high)))
     n_titles = sum(item not in listed for item in rated if item in {*titles.values()})
     for doubt in _doubts(options, model, int(is_given.sum()), n_beyond, len(known), n_titles):
         print(f"warning: {doubt}", file=sys.stderr)
     n_persons = len(persons.units)
     summary = [
         f"Known items in {len(known):,} of {n_ratings}.",
-        *_left_out(is_given, len({*entries[:, 0]}) - n_persons, n_persons - len(n_known)),
+        *_left_out(
+            {"an item": np.sum(~has_item), "a rating": np.sum(has_item & ~is_given)},
+            len({*entries[:, 0]}) - n_persons,
+            n_persons - len(n_known),
+        ),
     ]
     if n_complete := sum(all(item is None for item in items) for items in found.rows):
         who = counted(n_complete, "person")

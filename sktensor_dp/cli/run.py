@@ -22,7 +22,6 @@ from sktensor_dp.datasets.own_files import read_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.input_check import (
     USELESS,
-    WHY,
     InputCheck,
     fraction_of_check,
     most_failing,
@@ -111,7 +110,6 @@ class Run:
     option: str
     mistake: str  # in options or data, which a check would find
     sought = "Enough"  # from which epsilon or number on, in an answer to --find
-    cure = "--missing declares codes."  # advice where a check failed
     n_units = n_items = 0
     models: dict[str, Any]
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
@@ -214,14 +212,16 @@ class Run:
             costs = [(PrivacyCost(mu=gaussian_mu(one.epsilon, one.delta)), 1) for one in unpaid]
             cost = PrivacyCost.total(costs)
         else:
-            cost = self._whole_cost(epsilon)
-            if self.checked is not None:
-                rest = 1 - self._fraction_of_check(epsilon)
-                cost = replace(cost, mu=cost.mu * math.sqrt(rest))
+            cost = self._whole_cost(epsilon) if self.checked is None else self._after_check(epsilon)
         unit = self.ledger_unit if self.ledger_unit != PERSON else person_of(self.options.person)
         return LedgerEntry(
             "sktensor-dp", "run", uses=1, cost=cost, unit=unit, neighbours=self.neighbours
         )
+
+    def _after_check(self, epsilon: float) -> PrivacyCost:
+        """Cost of all steps after a check, which leaves them the rest of mu squared."""
+        cost, rest = self._whole_cost(epsilon), 1 - self._fraction_of_check(epsilon)
+        return replace(cost, mu=cost.mu * math.sqrt(rest))
 
     def _whole_cost(self, epsilon: float) -> PrivacyCost:
         """Cost of all steps; finding words uses a part of delta."""
@@ -276,6 +276,10 @@ class Run:
         """Yield for each of `tests` whether each row passes it."""
         yield from ()
 
+    def causes(self) -> dict[str, tuple[str, str]]:
+        """Likely causes by test: where most rows fail it, and where some do."""
+        return {}
+
     def lengths(self) -> NDArray[np.int64] | None:
         """Length of each row, if the check is to release the typical one for the forecast."""
         return None
@@ -306,7 +310,7 @@ class Run:
             matches = dict(zip(self.tests, self.matches(), strict=True))
             check = InputCheck(
                 self.ledger_unit, self.neighbours, **for_check, accountant=folder.ledger,
-                may_fail=self.may_fail, least=self.least_passing,
+                may_fail=self.may_fail, least=self.least_passing, causes=self.causes(),
             )  # fmt: skip
             check.release(matches, self.groups, self.lengths())
             folder.keep_check(check, self.of_check(folder.made.asked))
@@ -320,8 +324,10 @@ class Run:
         most, least = most_failing(of_all, self.n_units), self.least_passing + 2 * sigma
         often = stopped_by_noise(of_all, self.n_units)
         of_ids = ", and where hardly any person has several rows" if self.options.person else ""
+        epsilon = self._after_check(self.options.epsilon).epsilon_at(self.options.delta)
         said = [
-            f"A check comes first, and stops the run where over about {most:.1%} of rows are not "
+            f"A check comes first, after which epsilon {epsilon:.4g} is left (--no-check leaves it "
+            f"out). It stops the run where over about {most:.1%} of rows are not "
             "as declared: fewer, as of a code such as -9, may pass, and move averages. Noise alone "
             f"stops about {often} of runs.",
             f"It stops, too, for a column of which under {least:.1%} of rows have a value{of_ids}.",
@@ -333,7 +339,7 @@ class Run:
         if (check := self.checked) is None:
             return ""
         if refusal := check.refusal:
-            return f"{refusal} {self.cure}" if WHY in refusal else refusal
+            return refusal
         most = max(round(check.n_units + 2 * check.count_sigma), 1)
         if (
             not self.number_is_private
@@ -406,7 +412,9 @@ class Run:
         """How missing values of a column are written."""
         return self.options.missing or MISSING
 
-    def columns(self, wanted: Sequence[tuple[str | None, str]]) -> list[Any]:
+    def columns(
+        self, wanted: Sequence[tuple[str | None, str]], **reading_options: object
+    ) -> list[Any]:
         """Read columns of the file, by name and content; keep labels of persons for the fit."""
         options = self.options
         person = [] if options.person is None else [(options.person, "person")]
@@ -415,6 +423,7 @@ class Run:
             # Codes of --missing are of values: a person may have such a name.
             "nobody": ("", *MISSING),
             "may_be_empty": self.number_is_private,  # it may be 0
+            **reading_options,
         }  # fmt: skip
         contents = read_columns(options.file, [*wanted, *person], **reading)
         if person:

@@ -1,6 +1,7 @@
 """Tables of topics that a run shows and writes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,7 +43,10 @@ def leading_words(
     rows: list[list[object]] = [["topic", "share_of_words", "rank", "word", "sets_apart", "hidden"]]
     distinctive = map(set, model.top_words(len(names), names, relevance=0.6))
     for topic, own_words in zip(topics, distinctive, strict=True):
-        share, hidden = round(topic.weight, 3), YES[topic.hidden]  # the share as on the screen
+        share, hidden = (
+            round(topic.weight, 3),
+            YES[topic.hidden],
+        )  # the share as on the screen
         rows += (
             [topic.number, share, rank, word, YES[word in own_words], hidden]
             for rank, word in enumerate(topic.words or [""], start=1)
@@ -59,8 +63,15 @@ def all_words(
     return [head, *([word, *row] for word, row in zip(names, probabilities, strict=True))]
 
 
-def shares_by_group(shares: TopicShares) -> list[list[object]]:
-    """Rows of ``topics_by_group.csv``."""
+def groups_on_screen(shares: TopicShares, file: str) -> Table:
+    """Shares of topics by group in the texts of a `file`."""
+    table = shares._table()
+    return replace(table, title=f"{file}: {table.title[0].lower()}{table.title[1:]}")
+
+
+def shares_by_group(shares: TopicShares, file: str) -> list[list[object]]:
+    """Rows of ``topics_by_group.csv``; the last column names the `file` of the texts."""
     columns = shares.columns()
+    columns["file"] = [file] * len(columns["group"])
     columns["hidden"] = [YES[hidden] for hidden in columns["hidden"]]
     return [[*columns], *map(list, zip(*columns.values(), strict=True))]

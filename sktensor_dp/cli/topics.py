@@ -25,6 +25,7 @@ from sktensor_dp.cli.public_lists import (
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.topic_tables import (
     all_words,
+    groups_on_screen,
     leading_words,
     shares_by_group,
     topics_on_screen,
@@ -67,10 +68,6 @@ class Topics(Run):
     noun, option, free_option = "topic", "topics", "shares"
     has_lengths = True
     mistake = "--text names another column"
-    cure = (
-        "Texts without blanks between words, as in Chinese, must be cut into words before. Short "
-        'messages of one word, such as "ok", show no topic: leave these rows out of the file.'
-    )
     added, added_settings = "shares", ("by", "texts_per_person", "values")
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -217,6 +214,20 @@ class Topics(Run):
         if self.options.by is not None:
             listed = {*self._listed_groups.values}
             yield np.fromiter((group in listed for group in self._group_of_text), bool)
+
+    def causes(self) -> dict[str, tuple[str, str]]:
+        """Likely causes by test: where most texts fail it, and where some do."""
+        one_word = 'Messages of one word, such as "ok", show no topic: leave out their rows.'
+        no_text = (
+            "Is --text the column of the texts? Those without blanks between words, as in Chinese, "
+            "must be cut into words before."
+        )
+        if self._public_words:
+            no_text = "Is --text the column of the texts, and --vocabulary in their language?"
+        causes = [(no_text, one_word)]
+        causes += [("Is --by the column of --by-values, and are these written as there?",
+                    "Leave out rows of other groups than those of --by-values.")]  # fmt: skip
+        return dict(zip(self.tests, causes, strict=False))
 
     def refusal(self) -> str:
         """Say why the check stops the run; an option says that persons have one text each."""
@@ -495,7 +506,8 @@ class Topics(Run):
         of_topics = as_text(topics_on_screen(title, self._topics, self.unit))
         if not self._has_groups():
             return [of_topics]
-        return [of_topics, "", as_text(self.models["shares"]._table())]
+        of_groups = groups_on_screen(self.models["shares"], self.file_name)
+        return [of_topics, "", as_text(of_groups)]
 
     def for_officer(self) -> str:
         """Say how many topics there are, and of how many groups their shares can be seen."""
@@ -518,7 +530,8 @@ class Topics(Run):
         folder.add("topics.csv", table_of(leading_words(model, self._topics, names)))
         folder.add("topic_words.csv", table_of(all_words(model, self._topics, names)))
         if self._has_groups():
-            folder.add("topics_by_group.csv", table_of(shares_by_group(self.models["shares"])))
+            of_groups = shares_by_group(self.models["shares"], self.file_name)
+            folder.add("topics_by_group.csv", table_of(of_groups))
         if self.options.shares:
             self.write_document_shares(folder)
         footer = (

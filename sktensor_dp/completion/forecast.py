@@ -23,6 +23,7 @@ from sktensor_dp.estimator.forecast import (
 
 # Least fraction of the variance of biases that estimates show if data is enough to tell them apart.
 ENOUGH_SEEN = 0.8
+OF_TWO_KINDS = " Values of two kinds deviate by about half the width of bounds."
 
 
 def forecast_completion(
@@ -354,9 +355,13 @@ class CompletionForecast(InvertibleForecast):
             f"Values are assumed to have a deviation of {self.of_mean:.3g}, the biases of each "
             f"mode one of {self.bias_deviation:.3g}, and "
             f"{'the one component of rank 1' if is_one else 'components'} "
-            f"{self.component_share:.0%} of the variance. Values of two kinds deviate by about "
-            "half the width of bounds."
+            f"{self.component_share:.0%} of the variance.{OF_TWO_KINDS * self._is_assumed}"
         )
+
+    @property
+    def _is_assumed(self) -> bool:
+        """True if the deviation of values is assumed, and was not given."""
+        return self._asked().numbers["deviation"] is None
 
     def _conclusion(self) -> str:
         """Sentences on what can be found: components, biases, or no more than the mean."""
@@ -412,7 +417,7 @@ class CompletionForecast(InvertibleForecast):
         of_units = parameters["unit_mode"] is not None
         own = "own entries folded in"
         rows = [
-            ["the mean", f"{self.of_mean:.3g}"],
+            [f"the mean{' (assumed, deviation=)' * self._is_assumed}", f"{self.of_mean:.3g}"],
             ["mean and biases", f"{self.of_predict if of_units else self.of_biases:.3g}"],
         ]
         if of_units:

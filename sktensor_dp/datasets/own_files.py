@@ -132,12 +132,13 @@ def read_columns(
     nobody: Collection[str] = ("",),
     may_be_empty: bool = False,
     public: bool = False,
+    may_lack: Collection[str] = ("text", "group"),
 ) -> list[Any]:
     """Read `columns` of a file, each as a list of texts or labels, or an array of numbers.
 
     Cells that are empty or one of ``missing(column)`` are NaN among numbers; those of `nobody` are
-    missing persons. A file without rows is an error unless it `may_be_empty`. Errors name the
-    columns of a `public` file.
+    missing persons. A file without rows is an error unless it `may_be_empty`, a row without a label
+    unless it `may_lack` what its column holds. Errors name the columns of a `public` file.
     """
     path = existing_path(path)
     kind = _checked_suffix(path, delimiter, quoting, encoding)
@@ -158,13 +159,15 @@ def read_columns(
             codes = () if missing is None else missing(name)
             return numbers_in_column(path, name, cells, decimal, codes)
         texts = texts_in_column(path, name, holds, cells)
-        # Cells that hold no label: none among texts and groups, `nobody` among persons.
-        without_label = {"text": (), "group": (), "person": nobody}.get(holds, ("",))
+        if holds in may_lack:
+            return texts
+        without_label = nobody if holds == "person" else ("",)
+        own = f"give each its own {holds}" if holds == "person" else f"write the {holds} there"
         for row, text in enumerate(texts, start=1):
             if text.strip() in without_label:
                 raise ValueError(
-                    f"row {row:,} of {path.name!r} has no {holds}; each row needs one: leave such "
-                    f"rows out of the file, or give each its own {holds}"
+                    f"row {row:,} of {path.name!r} has no {holds} in column {name!r}; each row "
+                    f"needs one: leave such rows out of the file, or {own}"
                 )
         return texts
 

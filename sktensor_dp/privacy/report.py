@@ -60,8 +60,9 @@ class PrivacyReport(TableDisplay):
     neighbours : str
         ``"replace_one"`` unit, or ``"add_remove"`` one; otherwise the neighbours in words.
     n_units : int
-        Number of units; public, or with ``"add_remove"`` the noisy count that was released. Of a
-        stream that of all batches; of fits to several data sets the largest, or the last noisy one.
+        Number of units; public, or with ``"add_remove"`` the noisy count, 0 if none was released.
+        Of a stream that of all batches; of fits to several data sets the largest, or the last noisy
+        one.
     seeded : bool
         True if the noise was seeded or exact values were recorded: then nothing is protected.
     composition, notes : Composition, tuple of str
@@ -104,8 +105,8 @@ class PrivacyReport(TableDisplay):
             return "epsilon: inf (no noise, not private)"
         change = f"for replacing one {self.unit} of {self.n_units:,}{self._in_other_data}"
         if self.neighbours == "add_remove":
-            several = f"about {self.n_units:,}, a released count"
-            change = f"for adding or removing one {self.unit} of {several}"
+            several = f" of about {self.n_units:,}, a released count" if self.n_units else ""
+            change = f"for adding or removing one {self.unit}{several}"
         elif self.neighbours != "replace_one":
             change = f"between {self.neighbours}"
         numbers = f"(epsilon = {self.epsilon:.6g}, delta = {plain(self.delta)})"
@@ -121,7 +122,11 @@ class PrivacyReport(TableDisplay):
     @property
     def units(self) -> str:
         """Number of units in words, of each data set if fits to several follow each other."""
-        about = "about " if self.neighbours == "add_remove" else ""
+        about = ""
+        if self.neighbours == "add_remove":
+            if not self.n_units:  # nothing was released, nor a count
+                return f"an unknown number of {self.unit}s"
+            about = "about "
         return f"{about}{counted(self.n_units, self.unit)}{self._in_other_data}"
 
     @property

@@ -278,8 +278,11 @@ class TopicForecast(Forecast):
     @property
     def likely(self) -> str:
         """Sentence on the number of topics that are likely to be seen."""
+        topics = counted(self.n_components, "topic")
+        if self.n_likely == (0, self.n_components):
+            return f"How many of {topics} will be seen is open: perhaps none, perhaps all."
         numbers = " to ".join(dict.fromkeys(map(str, self.n_likely)))
-        return f"Likely to be seen: {numbers} of {counted(self.n_components, 'topic')}."
+        return f"Likely to be seen: {numbers} of {topics}."
 
     @property
     def _sizes(self) -> str:

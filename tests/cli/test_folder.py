@@ -441,6 +441,14 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
         shares = table(folder / DOCUMENT_SHARES)
         assert (len(shares), next(iter(shares[0]))) == (1200, column)
         assert before == {path: path.read_bytes() for path in before}
+    # Other rows show by their public number, also in a file whose time was kept.
+    posts, learned = arguments[1], "when words and topics were learned, and has"
+    assert learned not in done.err
+    posts.write_text("\n".join(posts.read_text("utf-8").splitlines()[:400]), "utf-8")
+    os.utime(posts, (0, 0))
+    done = command(*arguments, "--shares")
+    assert f"warning: posts.csv had 1,200 texts {learned} 399 texts.\n" in done.err
+    assert "was changed since" not in done.err
     command("report", "check", folder)
 
 

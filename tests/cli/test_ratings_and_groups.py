@@ -186,11 +186,12 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     )
     # Films that are not rated can be recommended, also those listed with an empty cell.
     full = [f"a,film {n:02},{4 if n else ''}" for n in range(30)]
-    full += [f"b,film {n:02},4" for n in range(30)]
+    full += [f"b,film {n:02},4" for n in range(30)] + ["b,,9"]
     ratings.write_text("\n".join(["user,film,stars", *full]), "utf-8")
     said = command("recommend", folder, ratings, *columns, "--output", "full").out
     nothing = "Nothing is recommended to 1 person who rated all items.\n"
-    assert f" Left out: 1 row without a rating. {nothing}" in said
+    lacking = "1 row without an item and 1 row without a rating"
+    assert f" Left out: {lacking}. {nothing}" in said
     (row,) = table(Path("full", "PRIVATE-recommendations.csv"))
     assert (row["person"], row["item"]) == ("a", "film 00")
     ratings.write_text(own, "utf-8")
@@ -272,7 +273,10 @@ def test_a_forecast_says_what_a_check_can_find(command, ratings):
     asked = ("ratings", ratings, *STARS, "--items", "films.csv", "--anyway", "--forecast")
     for epsilon in (0.5, 2):
         said = command(*asked, "--epsilon", epsilon).err
-        assert "A check comes first, and stops the run where over about " in said
+        left = re.search(
+            r"A check comes first, after which epsilon (\S+) is left .* It stops", said
+        )
+        assert 0.97 * epsilon < float(left[1]) < epsilon
         assert re.search(r" Noise alone stops about [0-2]\.\d% of runs\.", said)
         assert ("for a column of which under 5" in said) is (epsilon == 2)
         assert ("and where hardly any person has several rows." in said) is (epsilon == 2)
@@ -509,10 +513,15 @@ def test_codes_among_numbers_stop_a_run_and_absent_intervals_have_a_reason(
             "groups", visits, *asked, *more, "--output", f"o{every}{code}", status=status
         )
 
-    assert "(age in its range: " in run(1, "-9", 2).err
+    units, codes = "Is the range of age in other units than", "Are some cells of age codes, such"
+    most = run(1, "-9", 2).err
+    assert "(age in its range: " in most
+    assert units in most
+    assert codes not in most
     # The fit would follow codes in one in nine; cells that are empty count for nothing.
     few = run(9, "-9", 2).err
-    assert re.search(r"\(age in its range: (8|9)\d\.\d%, .*Is it the right column.*--missing", few)
+    assert re.search(rf"\(age in its range: (8|9)\d\.\d%, .*\. {codes} as -9\? --missing", few)
+    assert units not in few
     # One in two hundred passes, and is named beside the averages.
     some = run(200, "-9", 0, "--epsilon", "inf").out
     assert "Of rows perhaps 0.5% fail 'age in its range'" in some
@@ -843,6 +852,11 @@ def test_two_values_vary_by_half_of_their_range(command, bounds, error):
     asked = ("--persons", 4000, "--items", 40, "--epsilon", 1, "--rank", 0, "--bounds", *bounds)
     shown = command("forecast", "ratings", *asked).out
     assert "if ratings are typically 0.5 away from their average, and items differ" in shown
+    assert re.search(r"the average of all ratings \(assumed, --deviation\) +0\.5\n", shown)
+    assert "Two answers" in shown
+    given = command("forecast", "ratings", *asked, "--deviation", 0.5).out
+    assert re.search(r"the average of all ratings +0\.5\n", given)
+    assert "Two answers" not in given
     assert f"rated as often as others: {error}, of which" in " ".join(shown.split())
 
 

@@ -97,10 +97,10 @@ WRONG = [
     (("topics", "header.csv", "--text", "post"), "holds no row"),
     (
         ("topics", "nobody.csv", "--text", "post", "--person", "author"),
-        "row 1 of 'nobody.csv' has no person; each row needs one: leave such rows out",
+        "row 1 of 'nobody.csv' has no person in column 'author'; each row needs one: leave",
     ),
     *(
-        ((kind, "unknown.tsv", *more), "has no person; each row needs one")
+        ((kind, "unknown.tsv", *more), "has no person in column 'who'; each row needs one")
         for kind, *more in (
             ("topics", "--text", "what", "--person", "who"),
             ("groups", "--range", "stars", 0, 9, "--person", "who"),
@@ -161,13 +161,16 @@ WRONG = [
         "--items has several titles for 'x': is --item the column of its names?",
     ),
     (("ratings", "pipes.csv", *RATED, "--item", "x", "--items-are-public"), "column 'x' does not"),
-    (("ratings", "blank.tsv", *RATED, "--items-are-public"), "has no item; each row needs one"),
+    (
+        ("ratings", "blank.tsv", *RATED, "--items-are-public"),
+        "has no item in column 'what'; each row needs one: leave such rows out of the",
+    ),
     ((*TEXT, "--vocabulary", "swapped.csv"), "in this order: its first cell is the number"),
     ((*TEXT, "--vocabulary", "phrases.txt"), "of 'phrases.txt' entry 2 has several words"),
     ((*TEXT, "--vocabulary", "numbers.txt"), "of 'numbers.txt' entry 2 has no frequency"),
     (
         ("ratings", "several.tsv", *RATED, "--items-are-public"),
-        "categories need --category). row 2 of 'several.tsv' has no person; each row needs one",
+        "categories need --category). row 2 of 'several.tsv' has no person in column ",
     ),
     (("ratings", "comma.tsv", *RATED, "--items-are-public"), "decimal commas need --decimal ,"),
     (("ratings", "stars.tsv", *RATED, "--items", "odd"), "'odd' is not cp1252 text at line 1"),

@@ -335,7 +335,13 @@ def test_forecasts_show_what_they_assume():
     assert not none.finds_components
     for part in ("the one component of rank 1 4% of", " if some are found all the same, and with "):
         assert part in str(none)
-    assert "deviation of 2," in str(sliced(2.0).forecast(120_000, TASTES))
+    assumed = str(sliced(2.0).forecast(120_000, TASTES))
+    assert "deviation of 2," in assumed
+    of_mean, two_kinds = "the mean (assumed, deviation=)", "Values of two kinds deviate"
+    assert of_mean in assumed
+    assert two_kinds in assumed
+    assert of_mean not in table
+    assert two_kinds not in table
     entries = PrivateCPCompletion(4, bounds=(-4, 4)).forecast(N * EACH, (N, D))
     few = sliced(0.7).forecast(8000, TASTES)
     assert "Noise and chance may hide biases, which differ by 0.8: the expected error" in str(few)

@@ -75,6 +75,8 @@ def test_a_vocabulary_of_no_texts_is_one_of_few():
         assert [row.name for row in report.rows] == ["unit_count", "word_buckets", "word_votes"]
     report = words(vocabulary=["cats"])().fit([]).privacy_report_
     assert (report.n_units, report.epsilon, report.rows) == (0, 0.0, ())
+    assert report.units == "an unknown number of documents"
+    assert report.guarantee.endswith("for adding or removing one document")
     assert words(vocabulary=["cats"])().fit(TEXTS).privacy_report_ == report
 
 

@@ -86,6 +86,9 @@ def test_forecast_says_itself_and_what_it_assumes():
         assert PrivateSpectralLDA(k).forecast(n, 2000).verdict == verdict
     assert PrivateSpectralLDA(1).forecast(10**6, 2000).n_likely == (1, 1)
     assert f"Likely to be seen: {least[2]} to 10 of 10 topics." in str(forecasts[2])
+    some = (PrivateSpectralLDA(3).forecast(size, 2000) for size in (600, 900, 1200, 1500))
+    unknown = next(one for one in some if one.n_likely == (0, 3))
+    assert unknown.likely == "How many of 3 topics will be seen is open: perhaps none, perhaps all."
     # Words that a vocabulary does not keep show nothing, and a topic has three at least.
     lda = PrivateSpectralLDA(10, epsilon=4.0)
     kept = [lda.forecast(20_000, 2000, n_kept=n_words) for n_words in (29, 40, 300)]
