@@ -244,6 +244,11 @@ class InputCheck(HasAccountant):
         return {name: least for name, least in needed.items() if self.fractions[name] <= least}
 
     @property
+    def mostly_fails(self) -> bool:
+        """Return True if most rows fail some test that too few pass."""
+        return any(self.fractions[name] < 0.5 for name in self.too_few)
+
+    @property
     def refusal(self) -> str:
         """Say for what a fit should not go on; "" if there is nothing."""
         said = [HARDLY_ANY] if SEVERAL_ROWS in self.too_few else []

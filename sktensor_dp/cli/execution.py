@@ -34,7 +34,6 @@ from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budge
 from sktensor_dp.cli.topics import Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
-from sktensor_dp.input_check import SEVERAL_ROWS
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.payer import UNIT_COLUMN
@@ -384,7 +383,8 @@ def _refuse_few(run: Run, folder: Folder) -> None:
         mended.checked = None  # pays for a check of its own
         left = folder.left(mended.charge, run.options.epsilon)
         unfit += f" Mended, the command takes what is left, epsilon {left:.4g}."
-        if run.checked is not None and SEVERAL_ROWS in run.checked.too_few:
+        # Where most rows fail, columns may be exchanged.
+        if run.options.person and run.checked is not None and run.checked.mostly_fails:
             epsilon, _ = folder.ledger.total()
             unfit += (
                 f" Persons by another column than {run.options.person} need a new --output, where "
