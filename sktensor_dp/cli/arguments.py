@@ -73,7 +73,7 @@ def integer(low: int, high: int) -> Reader:
 POSITIVE = checked(
     float, lambda x: 0 < x < 1e12 or x == math.inf, "a number above 0 and below 1e+12, or inf"
 )
-ABOUT = checked(int, lambda n: 0 < n <= 10**9, "a number of persons (--person names a column)")
+PERSONS = checked(int, lambda n: 0 < n <= 10**9, "a number of persons (--person names a column)")
 TOPICS = checked(
     int, lambda k: 2 <= k <= 1000, "a whole number from 2 to 1000: one is how often words are used"
 )
@@ -85,11 +85,11 @@ def delimiter(text: str) -> str:
     return "\t" if text in ("tab", "\\t") else text
 
 
-FILES = {"recommend": "FOLDER FILE"}
+USAGES = {"recommend": "FOLDER FILE"}
 REQUIRED, LIST, REPEATED = object(), object(), object()
 RUNS, FORECASTS = "topics ratings groups", "forecast-topics forecast-ratings forecast-groups"
 READS = f"{RUNS} recommend"
-STATED = "output folder of a run, statement.json, or a model of Python"
+STATEMENT_FILE = "output folder of a run, statement.json, or a model of Python"
 # Options: commands; name and placeholder of the value; reader or choices; default as written; help.
 OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ...] = (
     ("topics", "FILE", Path, None, "texts; some built-in ones if there is none"),
@@ -155,7 +155,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (RUNS, "--no-check", bool, False, "do not check how many rows can be used, or go on "
      "where a check stopped"),
     ("topics groups", "--add-remove", bool, False, "hide also who is in the data, and how many"),
-    ("topics groups", "--persons N", ABOUT, None, "with --add-remove: about how many "
+    ("topics groups", "--persons N", PERSONS, None, "with --add-remove: about how many "
      "persons, texts or rows there are; a guess without the data"),
     (FORECASTS, "--find WHICH", ("epsilon", "persons"), None,
      "the least epsilon, or the fewest persons, that would be enough; ratings need --error"),
@@ -174,8 +174,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (READS, "--quoting HOW", ("standard", "none"), None, "whether cells are quoted"),
     ("ratings recommend groups", "--decimal C", (".", ","), None, "decimal mark; else a point"),
     (READS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
-    ("report-check report-show", "FILE", Path, LIST, STATED),
-    ("report-page", "FILE", Path, REQUIRED, STATED),
+    ("report-check report-show", "FILE", Path, LIST, STATEMENT_FILE),
+    ("report-page", "FILE", Path, REQUIRED, STATEMENT_FILE),
     ("report-page", "--output FOLDER", Path, None, "where to write; beside FILE if not given"),
     ("report-check report-show", "--at-most E", POSITIVE, math.inf,
      "refuse a larger epsilon, of all runs in the folder too, and what protects nothing"),
@@ -204,7 +204,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     parsers: dict[str, Parser] = {}
     for command, (does, example, examples) in COMMANDS.items():
         common: dict[str, Any] = {"description": does, "allow_abbrev": False}
-        usage = None if examples else f"sktensor-dp {command} {FILES.get(command, 'FILE')} OPTIONS"
+        usage = None if examples else f"sktensor-dp {command} {USAGES.get(command, 'FILE')} OPTIONS"
         shown = f"example: sktensor-dp {command} "
         parsers[command] = commands.add_parser(
             command, help=does, usage=usage, epilog=shown + example, **common

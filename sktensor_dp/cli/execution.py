@@ -17,7 +17,7 @@ from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.held_folder import held
 from sktensor_dp.cli.interrupts import Interrupts
-from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, changed_since, released_before, take_up
+from sktensor_dp.cli.last_run import COUNTED, INHERITED, changed_since, released_before, take_up
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, Manifest
 from sktensor_dp.cli.officer import (
     LITTLE_PROMISED,
@@ -40,8 +40,8 @@ from sktensor_dp.privacy.payer import UNIT_COLUMN
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import load_statement
 
-RUNS: dict[str, type[Run]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
-OF_TEXTS = "is about single texts, and nothing protects it: keep it with the texts"
+KINDS_OF_RUN: dict[str, type[Run]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
+ABOUT_TEXTS = "is about single texts, and nothing protects it: keep it with the texts"
 
 
 def execute(options: Namespace) -> int:
@@ -55,7 +55,7 @@ def execute(options: Namespace) -> int:
 
 def _show_forecast(options: Namespace) -> int:
     """Print what a run may find, and from which epsilon or number on it would be enough."""
-    run = RUNS[options.kind](options)
+    run = KINDS_OF_RUN[options.kind](options)
     run.n_units, run.n_items = options.persons or 1, options.items or 0
     run.build()
     if options.persons is not None:
@@ -80,7 +80,7 @@ def _show_forecast(options: Namespace) -> int:
 
 def _run(options: Namespace) -> int:
     """Read, check the budget, show the forecast, fit and write; return the exit status."""
-    run, progress, folder = RUNS[options.command](options), Progress(), None
+    run, progress, folder = KINDS_OF_RUN[options.command](options), Progress(), None
     # Without a file it shows what it does, on built-in texts.
     path = options.output or Path(f"private-{options.command}" if options.file else "demo-output")
     options.output = path
@@ -158,7 +158,7 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
         try:
             paid = _check_rows(run, folder, progress)
             stated = run.settings()
-            folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
+            folder.made.asked |= {name: str(stated[name]) for name in INHERITED if name in stated}
             _fit_and_write(run, folder, progress, interrupts, paid)
         except (Exception, KeyboardInterrupt) as error:
             if not folder.made.finished:
@@ -259,7 +259,7 @@ def _apply(run: Run, folder: Folder, progress: Progress) -> None:
         before = set(os.listdir(folder.path))
         name = run.write_document_shares(folder)
     replaced = ", in the place of the former one" if name in before else ""
-    print(f"Written: {folder.path / name}{replaced}, and nothing else. It {OF_TEXTS}")
+    print(f"Written: {folder.path / name}{replaced}, and nothing else. It {ABOUT_TEXTS}")
 
 
 def _spending_so_far(run: Run, folder: Folder | None) -> str:
@@ -437,7 +437,7 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
     if folder.earlier is not None:
         print(f"What an earlier run found is in {folder.earlier}")
     if folder.made.private:
-        print(f"{DOCUMENT_SHARES} {OF_TEXTS}")
+        print(f"{DOCUMENT_SHARES} {ABOUT_TEXTS}")
 
 
 def _certify(

@@ -34,11 +34,11 @@ from sktensor_dp.privacy.ledger_entries import (
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
-APART = (
+OTHER_FOLDERS = (
     "Another --output folder has a budget of its own; what people lose who are in both adds up, "
     "and nobody counts it"
 )
-CHECKED = ".check.json"  # check that is paid for
+KEPT_CHECK = ".check.json"  # check that is paid for
 BEGUN = ".begun"  # number of charges before the runs that stopped and did not keep all results
 EARLIER = re.compile(r"earlier-(\d+)")
 
@@ -133,11 +133,11 @@ class Folder:
     def keep_check(self, check: InputCheck, asked: Mapping[str, str]) -> None:
         """Keep a check that is paid for, for runs with the same settings `asked`."""
         kept = {"asked": asked, "check": check.to_json()}
-        write_whole(self.path / CHECKED, json.dumps(kept))
+        write_whole(self.path / KEPT_CHECK, json.dumps(kept))
 
     def kept_check(self, asked: Mapping[str, str], files: Iterable[Path]) -> InputCheck | None:
         """Return the check that was kept, if it is of the same settings and of unchanged files."""
-        file = self.path / CHECKED
+        file = self.path / KEPT_CHECK
         try:
             kept, since = json.loads(file.read_text(encoding="utf-8")), file.stat().st_mtime
             states = [one.stat() for path in files for one in (path, *path.rglob("*"))]
@@ -165,13 +165,13 @@ class Folder:
                 f"Earlier runs in {self.path} protect one {' and one '.join(protected_before)}, "
                 f"this one would protect one {entry.protects}, and the two do not add up to one "
                 "promise. If columns of --person name the same people, give them one name in all "
-                f"files. {APART}. Nothing was spent.",
+                f"files. {OTHER_FOLDERS}. Nothing was spent.",
             )
             raise
         if self.is_limited() and delta > (limit := self._balance.delta) * (1 + ROUNDING):
             raise BudgetError(
                 f"--delta {plain(delta)} is above that of the budget of {self.path}, at which runs "
-                f"there add up: say --delta {plain(limit)} or less. {APART}. Nothing was "
+                f"there add up: say --delta {plain(limit)} or less. {OTHER_FOLDERS}. Nothing was "
                 "spent."
             )
         if self.covers(entry):
@@ -189,11 +189,11 @@ class Folder:
             most = f"{ceil(100 * needed) / 100:g}"
             advice = f"{less} on more for all runs together: --raise-budget {most}"
         elif isinf(epsilon):
-            advice = f"No budget covers a run without noise. {APART}"
+            advice = f"No budget covers a run without noise. {OTHER_FOLDERS}"
         else:
             advice = (
                 f"No budget at delta {plain(self._balance.delta)} would be enough: delta is what "
-                f"is short. Ask for less (--delta). {APART}"
+                f"is short. Ask for less (--delta). {OTHER_FOLDERS}"
             )
         is_lost = self._n_before_stopped < len(self.ledger.entries)
         lost = ", in part by a run that stopped before it kept its results" if is_lost else ""

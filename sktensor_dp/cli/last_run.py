@@ -16,7 +16,7 @@ from sktensor_dp.exceptions import BudgetError
 # were counted with, and the file that they were learned from, where a last step is added to them.
 COUNTED = "counted with it"
 LEARNED = "models learned from"
-OF_PAYER = ("checked first", "words per text", COUNTED, LEARNED)
+INHERITED = ("checked first", "words per text", COUNTED, LEARNED)
 DIGESTS = ("lists", "values")  # settings that are digests of public lists
 # Settings that say which rows are read, and how. They may differ where a last model is added.
 OF_ROWS = {
@@ -178,7 +178,7 @@ def _use(run: Run, folder: Folder, made: Manifest, last: LastRun, models: dict[s
 
 def _stated(made: Manifest, last: LastRun, used: Sequence[str]) -> dict[str, str]:
     """Settings of the `last` run that one which uses its models of names `used` has to state."""
-    stated = {one: made.asked[one] for one in OF_PAYER if one in made.asked and one != LEARNED}
+    stated = {one: made.asked[one] for one in INHERITED if one in made.asked and one != LEARNED}
     if last.first:  # a finished run, of which this one uses the first models
         stated[COUNTED] = f"the run whose {' and '.join(used)} it uses"
     if last.adds:
@@ -247,7 +247,7 @@ def _changed_settings(
 
     The number of topics or groups is one of them if `number_counts`.
     """
-    ignored = {*OF_PAYER} if number_counts else {*OF_PAYER, run.option}
+    ignored = {*INHERITED} if number_counts else {*INHERITED, run.option}
     if not any(name in asked for name in run.added_settings):
         ignored |= {*run.added_settings}
     elif made.finished and any(name in made.asked for name in run.added_settings):

@@ -16,12 +16,12 @@ DATE = re.compile(
     r"(?:(?P=mark)(?P<day>0?[1-9]|[12]\d|3[01])(?:[T ]\d\d?:.*)?)?)?"
 )
 PARTS = {"year": 4, "month": 7, "day": 10}  # characters of a date up to its month, and so on
-WHOLE = re.compile(r"^(\d+)\.0+$")  # number in a column that once had empty cells
+WHOLE_NUMBER = re.compile(r"^(\d+)\.0+$")  # number in a column that once had empty cells
 
 
 def listed_name(cell: str) -> str:
     """Name of a cell, without outer blanks and the .0 of a number, to be looked up in a list."""
-    return WHOLE.sub(r"\1", composed(cell).strip())
+    return WHOLE_NUMBER.sub(r"\1", composed(cell).strip())
 
 
 class ListedGroups:

@@ -35,13 +35,13 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 
 # Options of one call of the command, on which nothing that it learns depends.
-OF_ONE_CALL = {
+ONE_CALL = {
     "budget", "raise_budget", "forecast", "anyway", "again", "output", "command", "given",
 }  # fmt: skip
 # Options that are not listed as settings: those, and others that a run states in its own words.
-ASIDE = OF_ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
+UNSTATED = ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
 # Options that may differ between a run and one that goes on from it.
-GOING_ON = OF_ONE_CALL | {
+CHANGEABLE = ONE_CALL | {
     "shares", "id", "words_per_text", "deviation", "title", "by_rating", "by_values", "no_check",
 }  # fmt: skip
 COLUMNS = {"text", "person", "item", "rating", "title", "by"}  # options that name columns
@@ -360,7 +360,7 @@ class Run:
         """Columns used, and other public settings: the options given."""
         stated = {
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
-            for name, value in vars(self.options).items() if value and name not in ASIDE
+            for name, value in vars(self.options).items() if value and name not in UNSTATED
         }  # fmt: skip
         if self.options.no_check:
             stated["checked first"] = "no, by --no-check"
@@ -377,7 +377,7 @@ class Run:
         """
         asked = {
             name: str(value) if isinstance(value, list) else in_words(value)
-            for name, value in vars(self.options).items() if value and name not in GOING_ON
+            for name, value in vars(self.options).items() if value and name not in CHANGEABLE
         }  # fmt: skip
         # These are among the settings; parts of epsilon and delta depend on the number of rows.
         aside = dict.fromkeys(("accountant", "n_components", "epsilon", "delta"))

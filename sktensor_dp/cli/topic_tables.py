@@ -10,7 +10,7 @@ from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.topic_page.page import Topic, meaning_of_share
 
-YES = {True: "yes", False: "no"}
+YES_NO = {True: "yes", False: "no"}
 
 
 def topics_on_screen(title: str, topics: Sequence[Topic], unit: str) -> Table:
@@ -45,10 +45,10 @@ def leading_words(
     for topic, own_words in zip(topics, distinctive, strict=True):
         share, hidden = (
             round(topic.weight, 3),
-            YES[topic.hidden],
+            YES_NO[topic.hidden],
         )  # the share as on the screen
         rows += (
-            [topic.number, share, rank, word, YES[word in own_words], hidden]
+            [topic.number, share, rank, word, YES_NO[word in own_words], hidden]
             for rank, word in enumerate(topic.words or [""], start=1)
         )
     return rows
@@ -73,5 +73,5 @@ def shares_by_group(shares: TopicShares, file: str) -> list[list[object]]:
     """Rows of ``topics_by_group.csv``; the last column names the `file` of the texts."""
     columns = shares.columns()
     columns["file"] = [file] * len(columns["group"])
-    columns["hidden"] = [YES[hidden] for hidden in columns["hidden"]]
+    columns["hidden"] = [YES_NO[hidden] for hidden in columns["hidden"]]
     return [[*columns], *map(list, zip(*columns.values(), strict=True))]

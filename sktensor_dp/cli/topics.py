@@ -57,8 +57,8 @@ LENGTH, WORDS = 100, 2000
 WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
 # Factors on the noise of shares by group: of topics that have words of their own, and of topics
 # that share most words, as in forums and newsgroups.
-MOST_ALIKE = 1.0, 10.0
-LIKELY_NOT = VERDICTS[2]
+NOISE_FACTORS = 1.0, 10.0
+LIKELY_FEW = VERDICTS[2]
 OF_GROUP = "texts of a group of --by-values"  # a test of the check
 
 
@@ -296,7 +296,7 @@ class Topics(Run):
         group, likely too few if noise would hide those of all topics that were found.
         """
         if self.used.adds:
-            return VERDICTS[0] if self._shows(_noise_of_seen(self.models["topics"])) else LIKELY_NOT
+            return VERDICTS[0] if self._shows(_noise_of_seen(self.models["topics"])) else LIKELY_FEW
         if self._has_groups() and not self._shows(math.sqrt(self.options.topics)):
             return VERDICTS[-1]
         return super().verdict()
@@ -400,7 +400,7 @@ class Topics(Run):
 
     def _moved(self, times: int) -> str:
         """Range over topics of the deviation of the noise of shares, multiplied by `times`."""
-        model, of_topics = self.models["topics"], MOST_ALIKE
+        model, of_topics = self.models["topics"], NOISE_FACTORS
         if self.used.adds or self._topics:
             of_topics = noise_by_topic(model)[~model.hidden()]
         noise = times * self.models["shares"].expected_noise(self.n_units, self.unit == "person")
@@ -462,7 +462,7 @@ class Topics(Run):
         why = self._mostly_hidden(model)
         if not (why or self.options.anyway or self._shows(_noise_of_seen(model))):
             why = (
-                f"{LIKELY_NOT.capitalize()} {self.unit}s for shares by group: noise would move "
+                f"{LIKELY_FEW.capitalize()} {self.unit}s for shares by group: noise would move "
                 f"those of topics found by {self._moved(1)} or more"
             )
         if not why:
