@@ -59,7 +59,6 @@ WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
 # that share most words, as in forums and newsgroups.
 NOISE_FACTORS = 1.0, 10.0
 LIKELY_FEW = VERDICTS[2]
-OF_GROUP = "texts of a group of --by-values"  # a test of the check
 
 
 class Topics(Run):
@@ -128,7 +127,7 @@ class Topics(Run):
         """Make a model for each step; public words cost nothing."""
         if self.options.file is not None:
             of_list = " of --vocabulary" if self._public_words else ""
-            of_groups = [] if self.options.by is None else [OF_GROUP]
+            of_groups = [] if self.options.by is None else ["texts of a group of --by-values"]
             self.tests = [f"texts of two words{of_list} or more", *of_groups]
             each_has_one = [SEVERAL_ROWS] if self.options.texts_per_person == 1 else []
             self.may_fail = [*self.tests, *each_has_one]
@@ -224,9 +223,12 @@ class Topics(Run):
         )
         if self._public_words:
             no_text = "Is --text the column of the texts, and --vocabulary in their language?"
-        causes = [(no_text, one_word)]
-        causes += [("Is --by the column of --by-values, and are these written as there?",
-                    "Leave out rows of other groups than those of --by-values.")]  # fmt: skip
+        no_group = "Is --by the column of --by-values, and are these written as there?"
+        some_groups = (
+            "Does --by-values lack some of the groups? If on purpose, go on: texts of others count "
+            "for none."
+        )
+        causes = (no_text, one_word), (no_group, some_groups)
         return dict(zip(self.tests, causes, strict=False))
 
     def refusal(self) -> str:
@@ -234,11 +236,6 @@ class Topics(Run):
         said = super().refusal()
         if said == HARDLY_ANY and self.options.by is not None:
             said += " --texts-per-person 1 says that each has, and a check does not ask for it."
-        if self.checked is not None and OF_GROUP in self.checked.too_few:
-            said += (
-                " If --by-values lists some of the groups on purpose, --no-check goes on: texts of "
-                "others count for none."
-            )
         return said
 
     def lengths(self) -> NDArray[np.int64]:
