@@ -11,6 +11,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import date
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -498,8 +499,10 @@ def numbers_in_column(
 
 
 def texts_in_column(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:
-    """Validate values of a column as texts, None as ''; labels may be integers too."""
+    """Validate values of a column as texts, None as ''; labels may be integers, groups dates."""
     texts = ["" if value is None else value for value in values]
+    if holds == "group":
+        texts = [str(value) if isinstance(value, date) else value for value in texts]
     # A number converted to text could equal another person's label.
     if holds != "text" and all(text == "" or type(text) is int for text in texts):
         return list(map(str, texts))

@@ -143,6 +143,11 @@ def test_parquet_is_read_with_pyarrow(tmp_path, monkeypatch):
     assert load_texts(path, "t") == ["a", "", ""]
     refused(r"column 'n' of 'a\.parquet' should hold text", load_texts, path, "n")
     refused(r"'a\.parquet' has 2 columns; .* of 't', 'n'$", load_texts, path)
+    days = pd.DataFrame({"d": pd.to_datetime(["2025-01-31 14:05", None])})
+    days.assign(day=days.d.dt.date).to_parquet(path)
+    columns = read_columns(path, [("d", "group"), ("day", "group")], None, "auto", "utf-8")
+    assert columns == [["2025-01-31 14:05:00", ""], ["2025-01-31", ""]]
+    refused(r"column 'd' of 'a\.parquet' should hold text", load_texts, path, "d")
     pd.DataFrame({"t": ["a", None, "c"]}).to_parquet(path)
     assert load_texts(path) == ["a", "", "c"]
     monkeypatch.setattr("sktensor_dp.datasets.own_files.find_spec", lambda name: None)
