@@ -98,7 +98,8 @@ EXTRA_NAMES = core(
     "sklearn_folds.FoldRows "
     "mechanisms.PIECEWISE_EPSILONS mechanisms.piecewise_deviation mechanisms.piecewise_variance "
     "mechanisms.sigma_of noise_source.OneProcess "
-    "partition_selection.largest_weight partition_selection.selection_threshold "
+    "partition_selection.largest_weight partition_selection.most_units_below "
+    "partition_selection.selection_threshold "
     "selection.failure_of_trials selection.secret_trials selection.stop_probability "
     "selection.trial_cost unsafe.open_blocks unsafe.refuse_recording"
 )

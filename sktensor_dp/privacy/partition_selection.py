@@ -103,6 +103,17 @@ def largest_weight(most_keys: int, sensitivity: float, cost: PrivacyCost) -> tup
     return weight, STEP + threshold
 
 
+def most_units_below(
+    threshold: float, largest: float, sensitivity: float, cost: PrivacyCost, probability: float
+) -> int:
+    """Most units of a key that passes the threshold with this `probability` at most.
+
+    Each adds `largest` at most; rounding adds `STEP`, as the proof says.
+    """
+    noise = float(ndtri(1 - probability)) * _grid_scale(sensitivity, cost)
+    return max(math.floor((threshold - STEP - noise) / largest), 0)
+
+
 def gaussian_partition_selection(
     totals: Mapping[str, float], sigma: float, threshold: float, noise: NoiseSource
 ) -> tuple[list[str], Floats]:

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.feature_extraction.text import CountVectorizer  # base of the private ones
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.privacy.partition_selection import largest_weight
+from sktensor_dp.privacy.partition_selection import largest_weight, most_units_below
 from sktensor_dp.privacy.plan import (
     HISTOGRAM_FRACTION,
     THRESHOLD_FRACTION,
@@ -130,8 +129,8 @@ def on_words(plan: WordPlan, unit: str) -> str:
         said += (
             f"an ordinary {unit} holds {counted(plan.length, 'word')} (repeats count once) and one "
             f"in ten four times that; {ratio:.1g} times as many have to use one where all are "
-            "equally long, up to 2.5 times where they differ far more, twice where all hold four "
-            "times as many words."
+            "equally long, up to 2.5 times where they differ far more, as persons of a forum, and "
+            "twice where all hold four times as many words."
         )
     of_one = f"{1 / plan.releases.cost_of(VOTES).delta:,.0f}"
     of_few = f", and of {plan.rarest} in 1 of {1 / SELDOM:,.0f}" if plan.rarest > 1 else ""
@@ -182,14 +181,13 @@ def plan_words(
     # Votes of a document have the L2 norm sqrt(max_words), its buckets have norm 1.
     sensitivity = WordBuckets().sensitivity("l2", neighbours)
     of_votes = math.sqrt(max_words) * sensitivity
-    largest_vote, needed_votes = largest_weight(max_words, of_votes, spent.cost_of(VOTES))
+    cost = spent.cost_of(VOTES)
+    largest_vote, needed_votes = largest_weight(max_words, of_votes, cost)
     needed_in_bucket = defaults.NEEDED * sensitivity / spent.cost_of(BUCKETS).mu
-    # A word of so few units has less than half of the votes that it needs, but for noise.
-    sigma = of_votes / spent.cost_of(VOTES).mu
-    rarest = math.floor((needed_votes + float(ndtri(SELDOM)) * sigma) / largest_vote)
+    rarest = most_units_below(needed_votes, largest_vote, of_votes, cost, SELDOM)
     plan = replace(
         plan, largest_vote=largest_vote, needed_votes=needed_votes,
-        needed_in_bucket=needed_in_bucket, length=min(max_words, length), rarest=max(rarest, 0),
+        needed_in_bucket=needed_in_bucket, length=min(max_words, length), rarest=rarest,
     )  # fmt: skip
     lengths = plan.length, min(max_words, _length_by_word(length))
     if_equal, threshold = (_expected_threshold(plan, one) for one in lengths)
