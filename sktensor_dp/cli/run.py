@@ -324,15 +324,21 @@ class Run:
         most, least = most_failing(of_all, self.n_units), self.least_passing + 2 * sigma
         often = stopped_by_noise(of_all, self.n_units)
         of_ids = ", and where hardly any person has several rows" if self.options.person else ""
-        epsilon = self._after_check(self.options.epsilon).epsilon_at(self.options.delta)
         said = [
-            f"A check comes first, after which epsilon {epsilon:.4g} is left (--no-check leaves it "
-            f"out). It stops the run where over about {most:.1%} of rows are not "
+            f"{self.left_by_check()} It stops the run where over about {most:.1%} of rows are not "
             "as declared: fewer, as of a code such as -9, may pass, and move averages. Noise alone "
             f"stops about {often} of runs.",
             f"It stops, too, for a column of which under {least:.1%} of rows have a value{of_ids}.",
         ]
         return [" ".join(said if sigma <= USELESS else said[:1])]
+
+    def left_by_check(self) -> str:
+        """Say what a check to come leaves to the fit."""
+        epsilon = self._after_check(self.options.epsilon).epsilon_at(self.options.delta)
+        return (
+            f"A check comes first, after which epsilon {epsilon:.4g} is left (--no-check leaves it "
+            "out)."
+        )
 
     def refusal(self) -> str:
         """Say why the check stops the run: few rows match, or --persons is a wrong guess."""

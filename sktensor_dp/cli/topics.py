@@ -247,16 +247,19 @@ class Topics(Run):
         return np.fromiter((len(split(text)) for text in self._texts), np.int64)
 
     def check_ahead(self) -> list[str]:
-        """Say how often noise stops a run of texts as long as assumed, where it may decide."""
-        if not (sigma := self.sigmas_ahead()[0]) or self.options.anyway:
+        """Say what a check leaves, and how often it stops texts as long as assumed, by noise."""
+        if not (sigma := self.sigmas_ahead()[0]):
             return []
+        left = self.left_by_check()
+        if self.options.anyway:
+            return [left]
         least = self._least_length(1)
         noise = sigma_of_length(self.length, sigma)
         often = 0.0 if least is None else NormalDist(self.length, noise).cdf(least - 0.5)
         if not 0.02 < often < 0.98:
-            return []
+            return [left]
         return [
-            f"A check first measures how long texts are, with noise of a deviation of {noise:.2g} "
+            f"{left} It measures how long texts are, with noise of a deviation of {noise:.2g} "
             f"words, and stops the run below {least}: of texts of {self.length} words in "
             f"{often:.0%} of runs. Fewer topics leave it less to noise."
         ]

@@ -139,6 +139,8 @@ def test_without_a_column_of_persons_it_says_who_is_not_protected(command, posts
     assert f"{N_TEXTS:,} texts; each text is protected" in done.err
     assert "whoever is behind several texts is not protected as a person" in done.err
     assert "--person COLUMN" in done.err
+    left = re.search(r"A check comes first, after which epsilon (\S+) is left", done.err)
+    assert 3.8 < float(left[1]) < 4
 
 
 def test_a_column_of_few_words_ends_before_topics_are_paid_for(command, tmp_path):
