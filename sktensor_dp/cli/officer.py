@@ -106,8 +106,10 @@ def officer_text(
     if found := [FOUND[name].format(unit=unit, often=often) for name in FOUND if name in released]:
         settings = {**settings, "found from noisy numbers, within the budget": " and ".join(found)}
     delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
+    units = printable(report.units)
     return text.format(
-        units=printable(report.units), presence=presence, unit=unit, number=number, change=change,
+        units=units, first_units=f"{units[:1].upper()}{units[1:]}", presence=presence, unit=unit,
+        number=number, change=change,
         ask=ask, whole=whole, several=several, source=source, others=others, delta=delta,
         run="\n".join(f"- {what}: {printable(str(value))}" for what, value in settings.items()),
         warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),

@@ -263,8 +263,9 @@ class PrivacyReport(TableDisplay):
                 )
         parts = tuple(Part("fit", fit.n_units, fit.composition) for fit in (self, later))
         whole = Composition("sequence", parts=parts)
-        # A noisy count is that of the later fit.
-        n_units = max(later.n_units, 0 if self.neighbours == "add_remove" else self.n_units)
+        # A noisy count is that of the later fit, if it released one.
+        counted_later = self.neighbours == "add_remove" and later.n_units
+        n_units = max(later.n_units, 0 if counted_later else self.n_units)
         delta = self.delta + later.delta if delta is None else delta
         return replace(
             later, epsilon=whole.epsilon_at(delta), delta=delta, composition=whole, n_units=n_units,

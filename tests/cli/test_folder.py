@@ -347,6 +347,9 @@ def test_what_a_failed_fit_was_charged_for_is_stated(
     page = (folder / PAGES[0]).read_text("utf-8")
     assert f"epsilon is {stated.epsilon:.4g}, delta" in page
     assert "no finished results" in page
+    # Of a private number the one that was counted last, if any was.
+    number = f"About {stated.n_units:,} texts" if stated.n_units else "An unknown number of texts"
+    assert (f"{number} were analysed" in page) is bool(more)
     command("report", "check", folder)
     done = command(*asked)
     assert taken in done.err + done.out

@@ -700,7 +700,7 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
     report = stated(folder)
     assert (report.neighbours, report.unit) == ("add_remove", unit)
     page = (folder / "for-the-officer.md").read_text("utf-8")
-    assert f"about {report.n_units:,} {unit}s were analysed" in page
+    assert f"About {report.n_units:,} {unit}s were analysed" in page
     n = 3000 if whose else len(visits.read_text("utf-8").splitlines()) - 1
     assert not {str(n), f"{n:,}"} & set(re.findall(r"\d[\d,]*\d", done.err))
     command("report", "check", folder)

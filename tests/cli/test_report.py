@@ -130,7 +130,7 @@ FOUND = "found from noisy numbers, within the budget: .*"
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        ("topics", {"neighbours": "add_remove"}, "about 60 documents were analysed"),
+        ("topics", {"neighbours": "add_remove"}, "About 60 documents were analysed"),
         ("topics", {"neighbours": "tables in a cell"}, "compares tables in a cell"),
         ("topics", {}, f"{FOUND}cut off"),
         ("CP, range chosen", {}, f"{FOUND}range of values"),
