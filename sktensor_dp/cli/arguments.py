@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "groups": (
         "find groups of similar people in a table of numbers",
-        "visits.csv --person patient --range age 0 100 --range stays 0 20",
+        "visits.csv --person patient --range age 0 100 --log-range crp 0.1 500",
         (),
     ),
     "forecast": (

@@ -41,6 +41,10 @@ ASK_FOR_ALL = (
     "Ask for as many groups as there may be: from so few {unit}s about one fit in five misses one, "
     "and to ask for one or two more finds no more."
 )
+HIDERS = (
+    "Leave out counts with many zeros: they hide other groups. Give columns with long tails, such "
+    "as laboratory values, by --log-range."
+)
 NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
 NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
 CATEGORY = (
@@ -53,10 +57,9 @@ CLAMPED = (
     "Averages and intervals are of numbers clamped to their ranges: a tail beyond is not counted."
 )
 INTERVALS = (
-    "Intervals count noise, chance, and tails that are cut (as long as noise may hide, up to "
-    "log-normal ones), but not how missing numbers differ from others. They are wide where a "
-    "column has many zeros or a long tail. Where noise hides a long tail and there are several "
-    "groups, hardly any holds the true average: --log-range helps if all numbers are above 0.",
+    "Intervals count noise, chance, and log-normal tails as far as released numbers show them, but "
+    "not how missing numbers differ from others. They are wide where a column has many zeros or a "
+    "long tail: --log-range helps with a tail if all numbers are above 0.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
 ENDS = ("", " low", " high")  # columns of an average and of its interval
@@ -230,6 +233,7 @@ class Groups(Run):
         ]
         if self.options.groups > 1:
             lines.append(ASK_FOR_MORE if self.is_enough() else ASK_FOR_ALL.format(unit=self.unit))
+            lines.append(HIDERS)
         if why_none:
             lines.append(f"There will be no intervals around averages: {why_none}.")
         if self._may_follow():

@@ -104,8 +104,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         in a mixture of one, after half of the steps; each sample's gains are clipped to a norm of
         1.5.
     skewness_ : ndarray of shape (n_features,)
-        Largest skewness of each column in any group, given the columns before it, by released
-        shifts: 1 for an exponential law, 0 where it is clearly less, or noise may explain it.
+        Expected skewness of each column within groups, given the columns before it, by released
+        shifts: the deviation of logs of a log-normal law that is as skewed. From 0.4 on means of
+        several groups have no intervals.
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
@@ -143,7 +144,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     released) and features, and all parameters, ``data_norm`` among them: do not set it to the
     largest norm in the data. *Releases*: ``norm_histogram`` for a norm that is chosen;
     ``second_moments``; ``mixture_statistics``, for small spheres of the start, for each step, and
-    for a test of skewness; ``mixture_gains``, unless one group is asked for or the start
+    for skewness; ``mixture_gains``, unless one group is asked for or the start
     leaves one; and ``unit_count`` where the number of units is private. *Not covered*: running
     time; what ``predict``, ``score`` and ``bic`` say of the samples handed to them; several samples
     of one person without ``groups``; infinite numbers, for which errors are raised.
@@ -474,8 +475,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         -------
         low, high : ndarray of shape (n_components_, n_features)
             Bounds; noise may put them beyond ``data_norm``. With two groups or more, NaN for a
-            column in which groups are skewed (``skewness_``), as they share its tail, or one has
-            nearly one value: what clips take of rare values is unknown.
+            column in which one has nearly one value, as what clips take of rare values is unknown,
+            and for all columns if groups are skewed in one (``skewness_``).
 
         Warns
         -----
@@ -494,9 +495,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         estimated distance to convergence, which follows from how far the second half of the EM
         steps moved. Their limits:
 
-        - They are for the groups shown; another run may find other groups. Where groups share a
-          tail, rows between them may be of either: of several groups that are skewed within, and
-          noise hides it, few intervals hold. Take logs of such columns.
+        - They are for the groups shown; another run may find other groups.
+        - Rows of a tail may count as another group's. Intervals of all columns count how far EM
+          steps would move means if groups had tails that released shifts do not exclude. Where
+          noise hides a longer tail, as of logs with a deviation of 0.8, few intervals hold. Take
+          logs of such columns.
         - They are for means of samples clamped to ranges and scaled down as ``data_norm`` says.
         - They count what clips take of log-normal tails that are as skewed as released shifts are,
           within noise, and of values farther out where released second moments show these; of
@@ -526,7 +529,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         """
         check_is_fitted(self)
         low, high, doubt = intervals_of(self, level)
-        if np.isnan(low).all():
+        if not hasattr(self, "_mean_errors"):
             raise ValueError(doubt)
         if doubt:
             warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())

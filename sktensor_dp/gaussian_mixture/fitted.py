@@ -26,7 +26,7 @@ class FittedMixture:
     model: Gaussians
     gains: Floats  # released mean log-density of 2, 3, ... groups over that of one group less
     mean_square: float  # mean squared norm of means after the first half of the steps
-    skewness: Floats  # (d,): `seen_skewness`
+    skewness: Floats  # (d,): expected deviation of logs of the tail that groups share
     errors: MeanErrors
 
 
@@ -159,9 +159,9 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
     low_is_zero = None if ranges is None else low == 0
     narrow, parted, beyond = _columns_in_doubt(means, spreads, low_is_zero, has_ends=is_scaled)
     found = {
-        "A group has nearly one value of {}. Is the range wide for it, as where a long tail needs "
-        "logs? Groups may part by it alone, and hide others, which a fit without it "
-        "shows.": narrow,
+        "A group has nearly one value of {}, or is narrow beside others, as where a long tail "
+        "needs logs: take logs first. Groups may part by it alone, and hide others, which a fit "
+        "without it shows.": narrow,
         "A group has nearly one value of {}, at the end of its range: many zeros, a code of "
         "missing cells such as -9, or logs not taken? Groups may part by it alone, and hide "
         "others, which a fit without it shows.": parted,

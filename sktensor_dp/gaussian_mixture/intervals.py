@@ -7,6 +7,7 @@ from scipy.special import ndtri
 
 from sktensor_dp.gaussian_mixture.fitted import gaussians_of, names_where
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
+from sktensor_dp.mixtures.skewness import LIKELY
 from sktensor_dp.mixtures.uncertainty import std_of_means
 from sktensor_dp.tensor.arrays import Floats, as_generator
 
@@ -29,11 +30,17 @@ def intervals_of(model: Any, level: float) -> tuple[Floats, Floats, str]:
         nowhere = np.full(model.means_.shape, np.nan)
         return nowhere, nowhere, f"There are no intervals: {reason}."
     without = np.isnan(std[0])
-    if skewed := names_where(model, without):
+    if len(std) > 1 and (skewed := names_where(model, model.skewness_ > LIKELY)):
         doubts.append(
-            f"There are no intervals of {' and '.join(skewed)}: groups are skewed there, or "
-            "have nearly one value, as by many zeros or a long tail; how they share it is not "
-            "known, and intervals of other columns may hold too few, too. Logs help."
+            f"There are no intervals of any column: groups are skewed in {' and '.join(skewed)}, "
+            "and rows of a tail may count as another group's, which moves the averages of all "
+            "columns. Take logs of such a column, or leave it out."
+        )
+    elif unknown := names_where(model, without):
+        doubts.append(
+            f"There are no intervals of {' and '.join(unknown)}: a group has nearly one value "
+            "there, as by many zeros or a long tail; how groups share the others is not known, and "
+            "intervals of all other columns may hold too few. Take logs, or leave it out."
         )
     if rare := names_where(model, (model._mean_errors.observed < 0.5) & ~without):
         seen = names_where(model, (model._mean_errors.most_observed < 0.5) & ~without)

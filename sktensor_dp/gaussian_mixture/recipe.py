@@ -44,12 +44,15 @@ from sktensor_dp.mixtures.m_step import (
     gaussians_after_step,
 )
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
+from sktensor_dp.mixtures.skew_bias import SIMULATED, simulated_bias
 from sktensor_dp.mixtures.skewness import (
     EARLY,
-    FALSE_ALARMS,
+    LIKELY,
+    SharedTails,
     expected_tails,
+    log_normal_tails,
     scales_of_shifts,
-    seen_skewness,
+    shared_tails,
 )
 from sktensor_dp.mixtures.start import (
     SPHERE_SCALES,
@@ -68,6 +71,8 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 MOST_RADII = 8.0
 # Released statistics are clipped to this size; without noise none is far above 1.
 LARGEST_STATISTIC = 4.0
+# Least part of the skewness of a tail that groups are taken to show.
+LEAST_SHOWN = 0.1
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
 # Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
@@ -75,6 +80,9 @@ LEAST_SHARE = 1e-4
 NEAREST_GAIN = 1e-6
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
+
+# Share of fits of normal groups in which noise shows values far out in some column.
+FALSE_ALARMS = 0.01
 
 # Share of missing cells that moves few averages: a fit warns where noise may hide more, or where a
 # column surely lacks some.
@@ -140,9 +148,10 @@ def release_mixture(
         n_without = plan.n_steps - len(noise.rates)
         noise = replace(noise, rates=np.append(np.zeros(n_without), noise.rates))
         tails = release_tails(ask, ball, plan, second, found, noise)
-        # Groups share a tail, or clips take all but one value.
-        shared = (tails.skewness > 0) | one_valued(found, ball.radius)
-        spread = np.where(shared, 0.0, tails.spread)
+        # Where a group has one value, clips may take all others; by a long tail in any column steps
+        # lead to other groups.
+        unknown = one_valued(found, ball.radius) | (tails.skewness > LIKELY).any()
+        spread = np.where(unknown, 0.0, tails.spread)
         observed, moved = observed_by_column(ball, second, found), moved_from(chosen, found)
         most_observed = most_observed_by_column(ball, second, observed)
         errors = MeanErrors(noise, moved, tails.missed, spread, observed, most_observed)
@@ -330,10 +339,10 @@ def n_supported(gains: Floats, sigma: float, least: float) -> int:
 
 
 class TailErrors(NamedTuple):
-    """Skewness of whitened columns, and what clips take from means and deviations."""
+    """Skewness of whitened columns, and what it takes from means and deviations."""
 
-    skewness: Floats  # (d,): `seen_skewness`
-    missed: Floats  # (k, d): errors of means by clips
+    skewness: Floats  # (d,): expected deviation of logs of `shared_tails`
+    missed: Floats  # (k, d): errors of means by clips, and by rows that groups trade
     spread: Floats  # (k, d): true over fitted deviation
 
 
@@ -352,11 +361,35 @@ def release_tails(
     observed = observed_by_column(ball, second, model)
     of_means = noise.shift / float(observed.mean())
     deviations = np.sqrt((of_shifts**2 + of_means**2) / weights**2 + by_chance)
-    cut, spread = expected_tails(shifts, deviations, plan.clip, early)
-    missed = np.sqrt(np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut)))
     far_out = missed_far_out(ball, plan, second, model, observed, shifts, deviations)
-    missed = np.hypot(missed, far_out)
-    return TailErrors(seen_skewness(shifts, deviations, early), missed, spread)
+    shared, traded = skew_of_groups(ball, plan, model, shifts, deviations, noise.rates, early)
+    cut, spread = expected_tails(shifts, deviations, plan.clip, early)
+    squares = np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut))
+    return TailErrors(shared.logs, np.sqrt(squares + far_out**2 + traded**2), spread)
+
+
+def skew_of_groups(
+    ball: LiftedBall, plan: MixturePlan, model: Gaussians, shifts: Floats, deviations: Floats,
+    rates: Floats, early: Clipping,
+) -> tuple[SharedTails, Floats]:  # fmt: skip
+    """Tails that groups share, and errors (k, d) of means by rows that they trade.
+
+    `shifts` (k, d) of early clipped rows have noise of these `deviations` (k,).
+    """
+    (k, d), tails = shifts.shape, log_normal_tails(plan.clip, early)
+    if k == 1 or not plan.has_intervals:
+        return shared_tails(-shifts, deviations, np.ones((k, d)), tails), np.zeros((k, d))
+    signs = np.where(deviations**-2.0 @ shifts > 0, -1.0, 1.0)
+    # The first steps, from a start far away, moved the model, too.
+    n_steps = round(2 * float(rates.sum()))
+    bias = simulated_bias(
+        model, ball.radius, signs, plan.clip, early, n_steps, plan.covariance_type
+    )
+    whole = float(np.interp(SIMULATED, tails.logs, tails.skewness))
+    parts = np.clip(-signs * bias.shifts.T / whole, LEAST_SHOWN, 1.0)
+    shared = shared_tails(-signs * shifts, deviations, parts, tails)
+    squares = np.tensordot(np.square(shared.square / SIMULATED**2), bias.moves**2, axes=1)
+    return shared, np.sqrt(squares)
 
 
 def _release_shifts(

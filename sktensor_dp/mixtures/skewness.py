@@ -4,7 +4,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import logsumexp, ndtri
 from scipy.stats import chi2
 
 from sktensor_dp.mixtures.clipping import Clipping, Scales
@@ -14,8 +14,14 @@ from sktensor_dp.tensor.arrays import Floats
 # there. It is the probability that one column is within half a deviation: rounding to integers that
 # are a deviation apart moves no value out.
 EARLY = float(chi2.cdf(0.5**2, 1))
-# Probability that a fit of normal groups calls some column skewed.
-FALSE_ALARMS = 0.01
+# Probabilities a priori that a column is normal within groups, and that one of skewed groups shows
+# no tail, as Gaussians of others have taken its rows.
+NORMAL, TAKEN = 0.9, 0.1
+# Largest deviation of logs of a tail that groups share: a skewness of 6.
+LONGEST = 1.0
+# Expected deviation of logs from which groups are called skewed: a skewness of 1.3. By longer tails
+# fits find other groups than there are.
+LIKELY = 0.4
 
 
 def scales_of_shifts(width: int) -> Scales:
@@ -25,20 +31,10 @@ def scales_of_shifts(width: int) -> Scales:
     return Scales(0.2, 1.0, 0.4, 0.4 * (width - 1) / width)
 
 
-@cache
-def skewness_of_exponential(early: Clipping) -> float:
-    """Shift that `early` clips show of rows of mean 0 with one exponential coordinate."""
-    parts = (np.arange(500) + 0.5) / 500
-    x = np.log1p(-parts) + 1  # quantiles of 1 minus an exponential variate
-    others = chi2.ppf(parts, early.width - 1) if early.width > 1 else np.zeros(1)
-    lengths = np.sqrt(x[:, None] ** 2 + others)
-    clipped = x[:, None] * np.minimum(1, early.limit / lengths)
-    return float(clipped.mean() / early.shift_response)
-
-
 class Tails(NamedTuple):
     """Numbers (m,) of log-normal columns of rising skewness, in deviations by clipped EM steps."""
 
+    logs: Floats  # deviation of logs
     skewness: Floats  # minus the shift of early clipped rows about the mean by steps
     cut: Floats  # what clips take off the mean
     spread: Floats  # true deviation
@@ -61,7 +57,8 @@ def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
     tails = [-shifts / early.shift_response, -means / spreads, 1 / spreads]
     rising = np.maximum.accumulate(tails, axis=1)[..., 0]
     places = np.linspace(0, len(deviations) - 1, 151)  # between the deviations of logs
-    return Tails(*(np.interp(places, np.arange(len(deviations)), one) for one in rising))
+    each = np.vstack([deviations[:, 0], rising])
+    return Tails(*(np.interp(places, np.arange(len(deviations)), one) for one in each))
 
 
 def _fitted_by_clipped_steps(
@@ -110,15 +107,28 @@ def expected_tails(
     return cut, spread
 
 
-def seen_skewness(shifts: Floats, noise: Floats, early: Clipping) -> Floats:
-    """Largest skewness (d,) of whitened columns in any group, over that of an exponential law.
+class SharedTails(NamedTuple):
+    """Expected tails (d,) that groups share in each column, by released shifts."""
 
-    It is 0 if it is less than 1 by more than two deviations, or if the `noise` (k,) could explain
-    the `shifts` (k, d) of a column, at the level `FALSE_ALARMS` for all columns together.
+    logs: Floats  # mean deviation of logs
+    square: Floats  # root mean square of the square of that: moves of means are in proportion
+
+
+def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -> SharedTails:
+    """Posterior of the tails that groups share, given a measured `skewness` (k, d) of each.
+
+    It has normal `noise` (k,), and shows `parts` (k, d) of the skewness of `tails`.
     """
-    exponential = skewness_of_exponential(early)
-    k, d = shifts.shape
-    sizes = np.abs(shifts)
-    is_seen = np.square(shifts / noise[:, None]).sum(axis=0) > chi2.isf(FALSE_ALARMS / d, k)
-    is_long = sizes > np.maximum(exponential - 2 * noise, 0)[:, None]
-    return np.asarray(np.where(is_seen & is_long, sizes / exponential, 0.0).max(axis=0))
+    is_short = tails.logs <= LONGEST
+    logs, expected = (np.tile(one[is_short], 2) for one in tails[:2])
+    expected[len(expected) // 2 :] *= -1  # tails to the other side
+    squares = np.square((skewness[..., None] - parts[..., None] * expected) / noise[:, None, None])
+    if_taken = (squares - np.square(skewness / noise[:, None])[..., None]) / 2
+    one_taken = logsumexp(if_taken, axis=0) + np.log(TAKEN / len(noise))
+    log_odds = np.logaddexp(np.log(1 - TAKEN), one_taken) - squares.sum(axis=0) / 2
+    odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
+    prior = np.full(len(logs), (1 - NORMAL) / len(logs))
+    prior[0] += NORMAL
+    odds *= prior
+    odds /= odds.sum(axis=-1, keepdims=True)
+    return SharedTails(odds @ logs, np.sqrt(odds @ logs**4))

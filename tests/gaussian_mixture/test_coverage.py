@@ -11,12 +11,22 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
 from scipy.stats import binom, chi2, norm
 
-from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture
+from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
 from sktensor_dp.gaussian_mixture.intervals import intervals_of
-from sktensor_dp.gaussian_mixture.recipe import missed_far_out, most_observed_by_column
+from sktensor_dp.gaussian_mixture.recipe import (
+    FALSE_ALARMS,
+    missed_far_out,
+    most_observed_by_column,
+)
 from sktensor_dp.mixtures.clipping import bounded_rows, clip_for_rows, clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians
-from sktensor_dp.mixtures.skewness import EARLY, FALSE_ALARMS, expected_tails
+from sktensor_dp.mixtures.skewness import (
+    EARLY,
+    LIKELY,
+    expected_tails,
+    log_normal_tails,
+    shared_tails,
+)
 from sktensor_dp.mixtures.uncertainty import observed_shares
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -87,12 +97,13 @@ def check(name, n_fits, seed):
     rngs = [np.random.default_rng([seed, place]) for place in range(n_fits)]
     made = [one for rng in rngs if (one := distances(rng, *rows)) is not None]
     assert len(made) > n_fits / 2
-    alarms = sum(bool(np.isnan(one[:, :2] if name in SKEWED else one).any()) for one in made)
-    # How groups share tails shows in other columns, too.
-    assert alarms <= binom.isf(CHANCE, len(made), 0.3 if name in SKEWED else FALSE_ALARMS)
+    if name in NORMAL:
+        alarms = sum(bool(np.isnan(one).any()) for one in made)
+        assert alarms <= binom.isf(CHANCE, len(made), 0.02)
     sizes = np.abs(np.concatenate(made))
     sizes = sizes[np.isfinite(sizes)]
-    assert (sizes < 1.96).sum() >= binom.ppf(CHANCE, sizes.size, 0.8 if name in SKEWED else 0.9)
+    least = 0.8 if name in SKEWED else 0.9
+    assert (sizes < 1.96).sum() >= (binom.ppf(CHANCE, sizes.size, least) if sizes.size else 0)
     # Where .99 are within 1.96 deviations, .62 are within .674. Large noise may hide any tail.
     if name in NORMAL and "large noise" not in name:
         assert (sizes < 0.674).sum() <= binom.isf(CHANCE, sizes.size, 0.62)
@@ -157,7 +168,7 @@ def test_means_are_those_of_all_rows_where_some_drop_out_for_what_is_seen(seed):
         stays = rng.random((4000, D - 1)) < 1 / (1 + np.exp(1.5 * X[:, :1] - 0.5))
         X[:, 1:][~np.logical_and.accumulate(stays, axis=1)] = np.nan
         model = PrivateGaussianMixture(1, data_norm=4.0, epsilon=4.0, random_state=0).fit(X)
-        alarms += model.skewness_.any()
+        alarms += (model.skewness_ > LIKELY).any()
         with pytest.warns(NotEnoughDataWarning, match="Most rows lack|no intervals of"):
             low, high = model.means_interval(0.6827)
         made.append(model.means_[0] * 2 / (high - low)[0])
@@ -401,24 +412,78 @@ def test_a_column_has_the_cells_that_no_other_can_lack(share, least):
     assert shares.max() == 1.0
 
 
+# Rows, epsilon, and a laboratory value of a kind of patients by a standard normal one.
+LOG_NORMAL = {
+    "no lab is skewed": (
+        10_000, 4.0, lambda kind, z: [182, 212, 287][kind] + [33, 49, 85][kind] * z
+    ),
+    **{
+        f"LDH, {n} rows, epsilon {epsilon}": (
+            n, epsilon, lambda kind, z: 120 + np.exp([4.0, 4.4, 5.0][kind] + 0.5 * z)
+        )
+        for n, epsilon in [(4000, 2.0), (6000, 4.0), (10_000, 2.0), (10_000, 4.0)]
+    },
+    "CRP": (10_000, 4.0, lambda kind, z: 3 * np.exp([1.0, 1.6, 3.3][kind] + 0.5 * z)),
+}  # fmt: skip
+
+
+def held_of_kinds(seed, n, epsilon, lab):
+    """Which intervals of three kinds of patients hold, (3, 4); and what is said of them."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    centres = np.array([[45, 125, 14.2], [68, 150, 13.2], [75, 128, 10.8]])
+    X = np.zeros((n, 4))
+    X[:, :3] = centres[kinds] + rng.standard_normal((n, 3)) * [9, 12, 1.1]
+    means = np.column_stack([centres, np.zeros(3)])
+    for kind in range(3):
+        rows, normal = kinds == kind, ndtri((np.arange(20_000) + 0.5) / 20_000)
+        X[rows, 3] = lab(kind, rng.standard_normal(rows.sum()))
+        means[kind, 3] = np.mean(lab(kind, normal))
+    scaler = scale_by_ranges({0: (18, 100), 1: (80, 220), 2: (5, 20), 3: (0, 600)})
+    model = PrivateGaussianMixture(3, data_norm="auto", epsilon=epsilon, random_state=0)
+    model.fit(scaler.fit_transform(X))
+    means, (low, high, doubt) = scaler.transform(means), intervals_of(model, 0.9)
+    apart = np.linalg.norm((model.means_[:, None] - means)[:, :, :3], axis=2)
+    found, right = linear_sum_assignment(apart)
+    is_held = (low[found] <= means[right]) & (means[right] <= high[found])
+    return np.where(np.isnan(low[found]), np.nan, is_held), doubt
+
+
+@pytest.mark.parametrize("name", [
+    "LDH, 4000 rows, epsilon 2.0",
+    *(pytest.param(one, marks=pytest.mark.nightly) for one in LOG_NORMAL),
+])  # fmt: skip
+def test_intervals_beside_a_skewed_column_hold_or_are_not_given(name, seed, request):
+    """A test of skewness let noise hide it: of those of the column one in ten held in the largest
+    group, and of those of other columns one in two of 10,000 rows.
+    """
+    is_nightly = "nightly" in {mark.name for mark in request.node.iter_markers()}
+    made = [held_of_kinds([seed, i], *LOG_NORMAL[name]) for i in range(20 if is_nightly else 6)]
+    without = [np.isnan(held).any() for held, _ in made]
+    said = ["skewed in column 3, and rows" in doubt for _, doubt in made]
+    held = np.array([one for one, _ in made if not np.isnan(one).any()])
+    if name == "no lab is skewed":
+        assert sum(without) <= binom.isf(CHANCE, len(made), 0.02)
+    else:
+        assert without == said
+    # Those of one fit go together: count each third. Where they hold at .9, all but one in 10^6
+    # runs pass; where they hold at .55, one run of 20 fits in 500 does.
+    assert np.nansum(held) / 3 >= (binom.ppf(CHANCE, held.size // 3, 0.9) if held.size else 0)
+
+
 @pytest.mark.parametrize("names", [None, ["age", "cost"]])
-def test_a_skewed_column_of_groups_has_no_intervals(names, seed):
+def test_groups_that_are_skewed_in_a_column_have_no_intervals(names, seed):
     """Groups of other tails share rows between them: of age three in ten intervals were right."""
-    held = []
-    for place in range(5):
-        rng = np.random.default_rng([seed, place])
-        chosen = rng.integers(2, size=10_000)
-        X = np.column_stack([rng.normal(4 * chosen, 1.0), rng.exponential(1 + chosen)])
-        X = X if names is None else pd.DataFrame(X, columns=names)
-        model = PrivateGaussianMixture(2, data_norm=9.0, epsilon=4.0, random_state=0).fit(X)
-        name = "column 1" if names is None else "cost"
-        with pytest.warns(NotEnoughDataWarning, match=f"no intervals of .*{name}: groups are"):
-            table = model.groups_table()
-        assert table["mean_low"][1::2].isna().all()
-        ages = table[::2].sort_values("mean")
-        held += list((ages["mean_low"] - [0, 4]) * (ages["mean_high"] - [0, 4]))
-    # Now and then age is not normal in what is fitted, and has none either.
-    assert np.mean(np.array(held) < 0) >= 0.5
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(2, size=10_000)
+    X = np.column_stack([rng.normal(4 * chosen, 1.0), rng.exponential(1 + chosen)])
+    X = X if names is None else pd.DataFrame(X, columns=names)
+    model = PrivateGaussianMixture(2, data_norm=9.0, epsilon=4.0, random_state=0).fit(X)
+    name = "column 1" if names is None else "cost"
+    with pytest.warns(NotEnoughDataWarning, match=f"any column: groups are skewed in .*{name}"):
+        assert model.groups_table()["mean_low"].isna().all()
+    with pytest.warns(NotEnoughDataWarning, match="no intervals of any column"):
+        assert np.isnan(model.means_interval()).all()
 
 
 def test_intervals_count_values_far_out_that_second_moments_show(seed):
@@ -467,5 +532,8 @@ def test_clips_take_of_log_normal_columns_what_intervals_count():
     cut, spread = expected_tails(np.array([[shift]]), np.array([1e-9]), clip, early)
     assert cut[0, 0] == pytest.approx((true_mean - mean) / deviation, rel=0.1)
     assert spread[0, 0] == pytest.approx(true_deviation / deviation, rel=0.05)
+    tails, one = log_normal_tails(clip, early), np.ones((1, 1))
+    found = shared_tails(-shift * one, np.array([1e-4]), one, tails)
+    assert found.logs[0] == pytest.approx(0.7, rel=0.05)
     # Noise may hide a tail.
     assert expected_tails(np.zeros((1, 1)), np.array([0.2]), clip, early)[0] > cut / 4

@@ -1,6 +1,7 @@
 """Groups found by private EM beside the law that drew them, and beside scikit-learn."""
 
 import math
+import warnings
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from sktensor_dp import (
     scale_by_ranges,
 )
 from sktensor_dp.data.samples import IncompleteChunk
-from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends
+from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, full_covariances
 from sktensor_dp.gaussian_mixture.recipe import nearest, of_type, release_start
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density, merged_levels, without_spare
@@ -33,7 +34,8 @@ from sktensor_dp.mixtures.m_step import (
 )
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
-from sktensor_dp.mixtures.skewness import EARLY, seen_skewness, skewness_of_exponential
+from sktensor_dp.mixtures.skew_bias import simulated_bias
+from sktensor_dp.mixtures.skewness import EARLY, LIKELY, log_normal_tails, shared_tails
 from sktensor_dp.mixtures.uncertainty import MeanErrors, n_scores, std_of_means
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
@@ -199,7 +201,9 @@ def test_rows_that_are_nearly_all_scaled_down_are_doubted(missing, seed):
     assert "mixture_gains" not in {row.name for row in one.privacy_report_.rows}
 
 
-@pytest.mark.parametrize(("value", "where"), [(0.0, r"\."), (-1.0, ", at the end of its range")])
+@pytest.mark.parametrize(
+    ("value", "where"), [(0.0, ", or is narrow"), (-1.0, ", at the end of its range")]
+)
 @pytest.mark.parametrize("names", [None, ["age", "stays"]])
 def test_a_group_of_one_value_is_doubted(names, value, where, seed):
     rng = np.random.default_rng(seed)
@@ -326,20 +330,52 @@ def test_steps_do_not_cut_the_tail_of_a_skewed_column(seed):
     assert model.means_interval()[0].shape == (1, 2)
 
 
-@pytest.mark.parametrize("width", [1, 2, 6])
-def test_columns_are_skewed_as_an_exponential_law_or_more(width):
-    early, noise = clipping_at(width, EARLY), 0.01
-    shift = skewness_of_exponential(early)
-    X = np.random.default_rng(0).standard_normal((200_000, width))
-    X[:, 0] = 1 - np.random.default_rng(1).exponential(size=200_000)
-    clips = np.minimum(1, early.limit / np.linalg.norm(X, axis=1))
-    found = (X * clips[:, None]).mean(axis=0) / early.shift_response
-    # Of a shift whose deviation is below that of a median about the mean, four deviations.
-    assert found[0] == pytest.approx(shift, abs=4 * math.sqrt((math.pi / 2 - 1) / len(X)))
-    noises = np.array([noise, noise])
-    seen = seen_skewness(np.array([-found, found / 2]), noises, early)
-    assert seen.tolist() == [pytest.approx(found[0] / shift), *[0] * (width - 1)]
-    assert not seen_skewness(np.array([found, found]) / 2, noises, early).any()
+def test_shifts_show_the_tail_that_groups_share(seed):
+    clip, early, k, logs = clipping_at(3, 0.999), clipping_at(3, EARLY), 4, 0.5
+    tails, parts = log_normal_tails(clip, early), np.full((k, 4), 0.8)
+    shift = 0.8 * np.interp(logs, tails.logs, tails.skewness)
+    # A tail in all groups, or in all but one, whose rows others took; to the left; in none.
+    skewness = shift * np.array([[1, 1, -1, 0], [1, 1, -1, 0], [1, 1, -1, 0], [1, 0, -1, 0]])
+    found = shared_tails(skewness, np.full(k, 0.005), parts, tails)
+    np.testing.assert_allclose(found.logs[:3], logs, rtol=0.1)
+    np.testing.assert_allclose(found.square[:3], logs**2, rtol=0.2)
+    assert found.logs[3] < 0.02
+    # Noise alone shows a tail in few columns, and noise as large as the shift hides most.
+    noisy, noise = 0.02 * np.random.default_rng(seed).standard_normal((k, 2000)), np.full(k, 0.02)
+    found = shared_tails(noisy, noise, np.full(noisy.shape, 0.8), tails)
+    assert (found.logs > LIKELY).mean() < 0.02
+    found = shared_tails(np.full((k, 1), shift), np.full(k, 1.0), np.ones((k, 1)), tails)
+    assert 0.02 < found.logs[0] < 0.1
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_moves_by_tails_are_those_of_a_fit_without_noise(covariance_type, seed):
+    """Groups that overlap trade rows of a tail; those far apart keep them."""
+    for distance, least in ((3.0, 0.03), (30.0, 0.0)):
+        rng, means = np.random.default_rng(seed), np.array([[0.0, 0.0], [0.0, distance]])
+        normal = rng.standard_normal((2, 50_000, 2))
+        normal[..., 1] = (np.exp(0.5 * normal[..., 1]) - math.exp(0.125)) / 0.604
+        X = (means[:, None] + normal).reshape(-1, 2)
+        clip, early = clipping_at(2, 1 - 1e-6), clipping_at(2, EARLY)
+        fit = GaussianMixture(
+            2,
+            covariance_type=covariance_type,
+            means_init=means,
+            weights_init=[0.5, 0.5],
+            max_iter=10,
+            tol=0,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit.fit(X)
+        covariances = full_covariances(fit.covariances_, covariance_type, 2, 2)
+        fitted = Gaussians(fit.weights_, fit.means_, covariances)
+        bias = simulated_bias(fitted, 100.0, np.ones(2), clip, early, 10, covariance_type)
+        true = np.abs(fit.means_ - means)[:, 1]
+        assert bias.moves.shape == (2, 2, 2)
+        assert bias.moves[1, :, 1].max() == pytest.approx(true.max(), rel=0.5, abs=0.02)
+        assert bias.moves[1, :, 1].max() >= least
+        assert (bias.shifts[1] < 0).all()
 
 
 def test_noise_alone_gives_no_step_more_weight(seed):

@@ -1,0 +1,113 @@
+"""Moves of a mixture's means by skewed groups, by EM steps on points with log-normal tails."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sktensor_dp.mixtures.clipping import Clipping
+from sktensor_dp.mixtures.gaussians import Gaussians, responsibilities, whitened_rows
+from sktensor_dp.mixtures.m_step import WhitenedStatistics, gaussians_after_step, moments_of
+from sktensor_dp.tensor.arrays import Floats
+
+# Number of points, and the most EM steps on them.
+POINTS, MOST_STEPS = 2000, 20
+# Number of rows that a step takes points for: they have no sampling error.
+NO_CHANCE = 10**9
+# Deviation of logs of the simulated tails: such a law has a skewness of 1.75.
+SIMULATED = 0.5
+
+
+class SkewBias(NamedTuple):
+    """Largest moves of means if all groups have a tail in one column, and shifts that show it."""
+
+    moves: Floats  # (d, k, d): by tails in each column
+    shifts: Floats  # (d, k): of early clipped rows in that column
+
+
+def simulated_bias(
+    model: Gaussians, radius: float, signs: Floats, clip: Clipping, early: Clipping,
+    n_steps: int, shape_part: str,
+) -> SkewBias:  # fmt: skip
+    """Moves by EM steps on points of groups with tails in one whitened column each.
+
+    Tails have the `signs` (d,). Steps are clipped by `clip`, and shifts by `early`. Moves are those
+    beyond moves on points without tails, the largest after any step. Steps on the law of `model`
+    with tails lead away from it: moves are from a law as far on the other side, from which steps
+    lead about to `model`.
+    """
+    k, d = model.means.shape
+    half = np.random.default_rng(0).standard_normal((max(POINTS // (2 * k), 2 * d), d))
+    normal = _standardised(np.concatenate([half, -half]))
+
+    def path(law: Gaussians, whitened: Floats) -> tuple[list[Gaussians], Floats]:
+        points = (law.means[:, None] + whitened @ law.factors.swapaxes(1, 2)).reshape(-1, d)
+        point_weights = np.repeat(law.weights / len(whitened), len(whitened))
+        found = [law]
+        for _ in range(min(n_steps, MOST_STEPS)):
+            step = _statistics(found[-1], points, point_weights, clip, shape_part)
+            moments = moments_of(found[-1], step)
+            found.append(
+                gaussians_after_step(found[-1], moments, step, radius, NO_CHANCE, shrinks=False)
+            )
+        shifts = _statistics(found[-1], points, point_weights, early, "spherical").shifts
+        return found, shifts / (early.shift_response * found[-1].weights[:, None])
+
+    without, shifts = path(model, normal)
+    moves, seen = np.empty((d, k, d)), np.empty((d, k))
+    for column, sign in enumerate(signs):
+        whitened = normal.copy()
+        tail = sign * np.exp(SIMULATED * sign * normal[:, column])
+        whitened[:, column] = _standardised(tail[:, None])[:, 0]
+        with_tail, _ = path(model, whitened)
+        law = _before(model, without[-1], with_tail[-1])
+        with_tail, shifts_with_tail = path(law, whitened)
+        none = np.array([one.means - model.means for one in without])
+        made = np.array([one.means - law.means for one in with_tail])
+        moves[column] = np.abs(made - none).max(axis=0)
+        seen[column] = (shifts_with_tail - shifts)[:, column]
+    return SkewBias(moves, seen)
+
+
+def _before(model: Gaussians, without: Gaussians, moved: Gaussians) -> Gaussians:
+    """Law as far from `model` as steps lead from there to `moved`, instead of `without`."""
+    weights = model.weights * without.weights / moved.weights
+    ratios = without.whiteners @ moved.covariances @ without.whiteners.swapaxes(1, 2)
+    values, vectors = np.linalg.eigh(ratios)
+    factors = model.factors @ (vectors / np.sqrt(np.clip(values, 0.25, 4))[:, None])
+    covariances = factors @ factors.swapaxes(1, 2)
+    return Gaussians(
+        weights / weights.sum(), model.means + without.means - moved.means, covariances
+    )
+
+
+def _standardised(columns: Floats) -> Floats:
+    """Columns with means of 0 and an identity as covariance."""
+    centred = columns - columns.mean(axis=0)
+    factor = np.linalg.cholesky(centred.T @ centred / len(centred))
+    return np.asarray(np.linalg.solve(factor, centred.T).T)
+
+
+def _statistics(
+    model: Gaussians, points: Floats, point_weights: Floats, clip: Clipping, shape_part: str
+) -> WhitenedStatistics:
+    """Statistics of an EM step on points, without noise, as `MixtureStatistics` has them."""
+    d = clip.width
+    whitened = whitened_rows(points, model.means, model.whiteners)
+    squares = np.maximum(np.einsum("nkd,nkd->nk", whitened, whitened), 1e-300)
+    shares = responsibilities(model.log_scales - squares / 2) * point_weights[:, None]
+    weights, rows = shares.sum(axis=0), whitened.swapaxes(0, 1)
+    in_shifts = (shares * np.minimum(1, clip.far / np.sqrt(squares))).T[:, None]
+    in_squares = (shares * np.minimum(1, clip.limit**2 / squares)).T[:, :, None]
+    products = (in_squares * rows).swapaxes(1, 2) @ rows
+    sizes = np.trace(products, axis1=1, axis2=2) - clip.mean * d * weights
+    shapes = products - np.trace(products, axis1=1, axis2=2)[:, None, None] * np.eye(d) / d
+    if shape_part == "spherical":
+        shapes = np.zeros_like(shapes)
+    if shape_part == "diag":
+        shapes = shapes * np.eye(d)
+    if shape_part == "tied":
+        sizes, shapes = sizes.sum(keepdims=True), shapes.sum(axis=0, keepdims=True)
+    return WhitenedStatistics(
+        weights, (in_shifts @ rows)[:, 0], sizes, shapes, n_shape=1, sigma=0.0,
+        scales=clip.scales(1), clipping=clip,
+    )  # fmt: skip
