@@ -44,6 +44,8 @@ from sktensor_dp.tensor.shared_parameters import (
 LEAST_RESPONSE = 1e-6
 # Least share of units with several entries, to avoid a division by 0.
 LEAST_SEVERAL = 1e-3
+# Least squared spread of sums of units over that of independent entries: that of equal values is 0.
+LEAST_SPREAD = 1e-2
 # Number of clips that are tried.
 N_CLIPS = 33
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
@@ -116,6 +118,8 @@ class _Round(NamedTuple):
     release: EffectRelease
     clip: float  # of residuals, in units of values
     means: list[Floats]  # of effects of each shared mode at the time
+    left: Floats  # (2,): by how much units' sums in each block are less than possible
+    most: float  # largest norm of these, over that of counts
 
     def of_others(self, place: int) -> Floats:
         """Effects of all modes but the one at `place`, one after the other."""
@@ -176,10 +180,10 @@ class SharedBiases:
         query = SharedRowSums(self.mode, self._shape, about, clip * deviation, self._order, most)
         noisy = self._ask(query, pooled, paid_by).as_sum()
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
-        sums, counts = noisy.value
+        sums, counts, left = np.split(noisy.value, [len(self.shares), 2 * len(self.shares)], axis=1)
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.means, spread)
         means = [bias.effects.means for bias in biases]
-        self._rounds.append(_Round(release, clip * deviation, means))
+        self._rounds.append(_Round(release, clip * deviation, means, left[:, 0], most))
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -254,6 +258,9 @@ class SharedBiases:
         several, self.n_alone = np.mean(
             [release.counts.sum(axis=1) for release in releases], 0
         ).tolist()
+        # Of all rows in two blocks.
+        sigmas = np.array([release.sigma for release in releases])
+        self.total_variance = 2 * len(self.shares) * float(sigmas @ sigmas) / len(sigmas) ** 2
         weight_each = self._weight_of_entry(several + self.n_alone, biases)
         release = self._combined(biases, weight_each)
         effects = shared_effects(
@@ -264,12 +271,10 @@ class SharedBiases:
         # Popularity is half the logarithm of a weight over the mean weight.
         self.shares = np.exp(2 * effects.popularity)
         self.shares /= self.shares.sum()
-        if self._order == 1:
-            several = self._weight_in_order_2(several, releases[-1].sigma)
+        if self._order == 1:  # in order 2 a unit with n entries weighs n / |c|
+            several = self._n_several / math.sqrt(self._squared_norm(several, sigmas[-1]))
         # Noise may make the total weight negative.
         self.weights = max(several + self.n_alone, 1e-9) * self.shares
-        # About: of all rows in two blocks, each with `sigma` of both, joined by their weights.
-        self.total_variance = 2 * len(self.shares) * release.sigma**2
         # Clipped residuals show signs more than sizes. If values are skewed, most are on one side
         # of their unit's level, which adds a constant to all effects: subtract it.
         mean = float(self.shares @ effects.means)
@@ -290,18 +295,21 @@ class SharedBiases:
         n_each = entries_each(fitted) if fitted else 1.0
         return of_unit / max(n_each, of_unit**2)
 
-    def _weight_in_order_2(self, weight: float, sigma: float) -> float:
-        """Weight of units with entries in several rows in sums of order 2, from that in order 1.
+    def _squared_norm(self, weight: float, sigma: float) -> float:
+        """Mean sum of squares of the parts of entries in each row, of units with several rows.
 
-        `sigma` is the deviation of noise in a row.
+        `weight` is the sum of their counts in order 1, `sigma` the deviation of noise in a row.
         """
-        # A unit with n entries, c by row, weighs n / |c| in order 2, and in order 1 the root of
-        # 1 - (|c| / n)^2. Where noise hides that, assume many entries, at most one in each row.
-        n_several = max(
-            self.values.n_with_values - self.n_alone, LEAST_SEVERAL * self.values.n_with_values
-        )
-        each = (weight + sigma * math.sqrt(len(self.shares))) / n_several
-        return n_several / math.sqrt(min(max(1 - each**2, 1 / len(self.shares)), 1 / 2))
+        # A unit with n entries, c by row, weighs the root of 1 - (|c| / n)^2. Where noise hides
+        # that, assume many entries, at most one in each row.
+        each = (weight + sigma * math.sqrt(len(self.shares))) / self._n_several
+        return min(max(1 - each**2, 1 / len(self.shares)), 1 / 2)
+
+    @property
+    def _n_several(self) -> float:
+        """Number of units with entries in several rows, more than none."""
+        n = self.values.n_with_values
+        return max(n - self.n_alone, LEAST_SEVERAL * n)
 
     def _combined(self, biases: Sequence["SharedBiases"], weight_each: float) -> EffectRelease:
         """Average of all releases so far, extrapolated to the fixed point of all `biases`.
@@ -320,6 +328,10 @@ class SharedBiases:
         linear = [
             self._linearised(past.release.joined(blocks), past.clip, float(shares @ effects**2))
             for past, effects in zip(self._rounds, by_round, strict=True)
+        ]
+        linear = [
+            self._with_measured_spread(release, past, blocks, weight_each)
+            for release, past in zip(linear, self._rounds, strict=True)
         ]
         of_missed = missed * shares @ missed.T
         self._linear = linear
@@ -465,6 +477,44 @@ class SharedBiases:
             spread=spread, shift=of_clip * self._distances_to_medians(),
             by_clip=pull_by_clip(clip / deviation, share, shorter),
         )  # fmt: skip
+
+    def _with_measured_spread(
+        self, linear: EffectRelease, past: _Round, blocks: Floats, weight_each: float
+    ) -> EffectRelease:
+        """Linear release with the spread that sums of units show; `weight_each` is an entry's.
+
+        Only units are independent, not their entries: the variance of a row's sum is that of units'
+        sums in it.
+        """
+        squares, largest = self._squares(past)
+        # Without the squares of means, which are no spread.
+        means = linear.response * (self.effects.means - linear.about)
+        measured = float(blocks**2 @ (squares - largest * float(self.shares @ means**2)))
+        error = past.most * past.release.sigma * float(np.linalg.norm(blocks**2))
+        # If all entries were independent, of normal residuals.
+        square = float(np.mean(np.square(linear.spread)))
+        expected = weight_each * square * float(linear.counts.sum())
+        ratio = (max(measured, 0.0) + error) / max(expected, LEAST_WEIGHT)
+        # With one entry of a unit in a row, less shows residuals that are not normal: responses to
+        # these err. And order 1 tells squares of counts by their means alone.
+        least = LEAST_SPREAD if len(self._shape) > 2 and self._order == 2 else 1.0
+        # At most all of a unit's entries in a row are alike, each at the clip.
+        cells = math.prod(self._shape) / self._ask.n_units / len(self.shares)
+        ratio = min(max(ratio, least), cells / square)
+        return replace(linear, spread=linear.spread * math.sqrt(ratio))
+
+    def _squares(self, past: _Round) -> tuple[Floats, Floats]:
+        """Sums (2,) over units of the squares of their sums, and of their counts, in each block."""
+        units = np.array([self._n_several, min(max(self.n_alone, 0.0), self.values.n_with_values)])
+        left, most = past.left, past.most
+        if self._order == 2:  # squares of a unit's counts add up to 1
+            return np.clip(most * (most * units - left), 0.0, most**2 * units), units
+        weights = past.release.counts.sum(axis=1)
+        norm = self._squared_norm(weights[0], past.release.sigma)
+        largest = units * np.array([norm * (1 - norm), 1.0])
+        # Mean sizes of normal sums, over their counts.
+        sizes = np.clip(1 - left / np.maximum(weights, LEAST_WEIGHT), 0.0, 1.0)
+        return np.minimum(math.pi / 2 * sizes**2, 1.0) * largest, largest
 
     def _residual_variances(self, by_others: float) -> tuple[float, Floats]:
         """Variance of values that no biases explain, on average, and in each row (n_rows,)."""

@@ -144,7 +144,8 @@ class ReleasedEffects:
 class SharedRowSums(Query):
     """Sums over units of clipped residuals in each row of a shared mode, and of numbers of entries.
 
-    Units with entries in several rows of the mode, and those with entries in one, are two blocks.
+    Units with entries in several rows of the mode, and those with entries in one, are two blocks. A
+    block also has one number that tells how large sums of units are: how much less than possible.
     """
 
     name, family = "shared_row_sums", "persons"
@@ -155,19 +156,20 @@ class SharedRowSums(Query):
     # row, to one of two blocks; for order 1 times the root of the part of entries in other rows. S
     # is shrunk to the norm `most * |C|` where it is longer. Residuals are about the mean of the
     # unit's entries in other rows, so that its level, which may be why entries are missing, moves
-    # none; if there is no other row, about the mean level.
+    # none; if there is no other row, about the mean level. Last comes how much less than possible
+    # its sums u are: ``most - |u|^2 / most``, or for order 1 the L1 norm of counts less that of u.
 
     mode: int  # any mode but the units'
     shape: tuple[int, ...]  # of the tensor; public
     about: ReleasedEffects  # what units' residuals are about, beside parameters of their own
     scale: float  # residual that is clipped to 1; public
     order: int = 2  # norm of C that a unit is divided by: 1 bounds the L1 norm too
-    most: float = 1.0  # largest norm of S in units of that of C; public
+    most: float = 1.0  # largest norm of S in units of that of C; public, and 1 for order 1
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
             raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
-        check_number("most", self.most, (SMALLEST, 1.0))
+        check_number("most", self.most, (SMALLEST if self.order == 2 else 1.0, 1.0))
         self.about.check(self.scale)
 
     @staticmethod
@@ -186,7 +188,10 @@ class SharedRowSums(Query):
         return 4 * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: PersonChunks) -> Floats:
-        """Sums of residuals, then counts, of units with several rows, then one; (2, 2, n_rows)."""
+        """Array (2, 2 * n_rows + 1) for units with several rows, then one.
+
+        Sums of residuals and of counts in each row, then of how much less than possible units have.
+        """
         if self.mode == chunk.unit_mode:
             raise ValueError(f"mode must be another one than the units', {chunk.unit_mode}.")
         self.about.check_rows(self.shape, chunk)
@@ -216,7 +221,17 @@ class SharedRowSums(Query):
             weights = np.sqrt(np.where(has_one_row, 1.0, n_others / n_entries)) / n_entries
         places = chunk.coordinates[:, self.mode] + n_rows * has_one_row
         table = np.stack([weights * residuals, weights], axis=1)
-        return sums_by_row(places, table, 2 * n_rows).T.reshape(2, 2, n_rows).copy()
+        by_row = sums_by_row(places, table, 2 * n_rows).reshape(2, n_rows, 2)
+        left = self._left(np.bincount(pair, table[:, 0]), np.bincount(pair, table[:, 1]))
+        is_alone = (np.bincount(unit_of_pair) == 1).take(unit_of_pair)
+        by_block = sums_by_row(is_alone.astype(np.intp), left[:, None], 2)
+        return np.hstack([by_row.transpose(0, 2, 1).reshape(2, 2 * n_rows), by_block])
+
+    def _left(self, sums: NDArray[Any], counts: NDArray[Any]) -> Floats:
+        """Parts of each pair (unit, row) in how much less than possible the sums of a unit are."""
+        if self.order == 1:
+            return counts - np.abs(sums)
+        return self.most * counts**2 - sums**2 / self.most
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,6 +133,7 @@ def row_sums(order: int) -> Callable[[Rng, World], SharedRowSums]:
         half, about = world.half, about_any(rng, world)
         mode = int(rng.integers(1, len(world.shape)))
         scale, most = half * 10 ** rng.uniform(-3, 1), float(rng.choice([0.3, 0.7, 1.0]))
+        most = most if order == 2 else 1.0
         return SharedRowSums(mode, world.shape, about, scale, order, most)
 
     return build
@@ -157,6 +158,8 @@ ABOUT = ReleasedEffects(
 )
 SUMS = SharedRowSums(1, (8, 3, 2), ABOUT, 0.1)
 FIRST = unit([[0, 0]], [1.0])
+# Residuals of 0: in one row and in two.
+MIDDLE = unit([[0, 0]], [0.0]), unit([[0, 0], [1, 0]], [0.5, 0.5])
 OTHERS = unit([[1, 0], [1, 1], [2, 0]], [1.0, 1, -1])
 OPPOSITE = unit([[0, 0], [0, 1]], [-1.0, -1])
 TWO_ROWS = unit([[0, 0], [1, 0]], [1.0, -1]), unit([[0, 0], [1, 0]], [-1.0, 1])
@@ -223,6 +226,7 @@ CASES = [
     case("shared_row_sums", "repeated rows", row_sums(2), SUMS,
          unit([[0, 0], [0, 1]], [1.0, 1]), unit([[1, 0], [1, 1]], [1.0, 1])),
     case("shared_row_sums", "shrunk", row_sums(2), replace(SUMS, most=0.6), FIRST, OTHERS),
+    case("shared_row_sums", "without residuals", row_sums(2), replace(SUMS, most=0.6), *MIDDLE),
     case("shared_row_sums", "order 1", row_sums(1), replace(SUMS, order=1), FIRST,
          unit([[1, 0]], [1.0]), attained=(0.0, 1.0)),
     factor_case("as they are", factor_sums),

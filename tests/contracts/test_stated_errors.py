@@ -25,7 +25,7 @@ class Ratings:
     unequal: bool = True  # numbers of ratings are lognormal, else nearly alike
     components: float = 0.0  # deviation
     each: float = 3.8
-    bounds = (1, 5)
+    bounds, n_alike = (1, 5), 2  # numbers of which one is independent
 
     def shape(self):
         return self.n_units, 60
@@ -56,7 +56,7 @@ class Shares:
     """Shares of six topics by persons of five groups, in each of which one topic prevails."""
 
     n_units: int
-    bounds = (0, 1)
+    bounds, n_alike = (0, 1), 6  # nobody compares groups: averages of one err alike
 
     def shape(self):
         return self.n_units, 30
@@ -119,8 +119,7 @@ def test_errors_of_averages_are_as_stated(case, seed):
         squares.append(((model.mean_ + model.biases_[1] - truth) / error) ** 2)
     distance = np.abs(truth - truth.mean())
     for part in (np.array(squares), np.array(squares)[:, distance > np.quantile(distance, 0.8)]):
-        # Of normal errors, half as many of which are independent.
-        n = part.size / 2
+        n = part.size / case.of.n_alike  # of normal errors that are independent
         assert 0.25 < part.mean() < chi2.isf(1e-5, n) / n
 
 
@@ -155,6 +154,40 @@ def test_errors_of_biases_where_one_value_is_the_unit(shape, seen, stars, epsilo
         assert abs(model.biases_[0].mean()) < 0.2 * model.biases_[0].std()
     n = np.size(squares) / 4  # of normal errors, half as many of which are independent
     assert 0.25 < np.mean(squares) < chi2.isf(1e-5, n) / n
+
+
+@pytest.mark.parametrize(
+    ("by_item", "by_month", "seen", "stars", "epsilon"),
+    [(0.8, 0, 1, True, float("inf")), (0, 0.6, 1, True, float("inf")), (0.8, 0, 1, False, 4.0),
+     (0, 0, 0.3, True, 4.0), (0.6, 0.4, 0.3, True, 8.0),
+     pytest.param(0, 0.6, 0.3, False, 4.0, marks=pytest.mark.nightly),
+     pytest.param(0, 0, 1, False, 8.0, marks=pytest.mark.nightly),
+     pytest.param(0.8, 0, 1, True, 16.0, marks=pytest.mark.nightly)],
+)  # fmt: skip
+def test_errors_where_persons_answer_again(by_item, by_month, seen, stars, epsilon, seed):
+    """In three modes: what persons think of items for good, or all that they answer in a month."""
+    rng, squares, shape = np.random.default_rng(seed), ([], []), (2000, 8, 12)
+    items, months = 0.5 * rng.standard_normal((8, 1)), 0.2 * rng.standard_normal(12)
+    deviations = [0.4, by_item, by_month, 0.5]  # of levels, of values by item and month, and more
+    truth = items + months
+    if not stars:
+        truth = norm.cdf(truth / np.linalg.norm(deviations))
+    for number in range(4):
+        y = items + months
+        for deviation, lengths in zip(deviations, ((1, 1), (8, 1), (1, 12), (8, 12)), strict=True):
+            y = y + deviation * rng.standard_normal((2000, *lengths))
+        y, bounds = (y, (-3, 3)) if stars else ((y > 0).astype(float), (0, 1))
+        X = np.argwhere(rng.random(shape) < seen)
+        model = PrivateCPCompletion(0, bounds=bounds, shape=shape, unit_mode=0, epsilon=epsilon)
+        with unsafe_seeded_noise(100 * seed + number):
+            model.fit(X, y[tuple(X.T)])
+        for mode, of_mode in zip((1, 2), squares, strict=True):
+            off = model.mean_ + model.biases_[mode] - truth.mean(axis=2 - mode)
+            of_mode.append((off / np.hypot(model.bias_errors_[mode], model.mean_error_)) ** 2)
+            of_mode.append(((off - off.mean()) / model.bias_errors_[mode]) ** 2)
+    for of_mode in squares:
+        n = np.size(of_mode) / 4  # of normal errors, half as many of which are independent
+        assert 0.2 < np.mean(of_mode) < chi2.isf(1e-5, n) / n
 
 
 @pytest.mark.parametrize("leave", [False, True])
