@@ -382,7 +382,7 @@ def _refuse_few(run: Run, folder: Folder) -> None:
         mended, consent = run.changed(), "--no-check"
         mended.checked = None  # pays for a check of its own
         left = folder.left(mended.charge, run.options.epsilon)
-        unfit += f" Mended, the command takes what is left, epsilon {left:.4g}."
+        unfit += f" Once that is mended, the command takes what is left, epsilon {left:.4g}."
         # Where most rows fail, columns may be exchanged.
         if run.options.person and run.checked is not None and run.checked.mostly_fails:
             epsilon, _ = folder.ledger.total()

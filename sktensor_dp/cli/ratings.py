@@ -27,11 +27,11 @@ LISTED = 20  # items on the screen; the table has all
 TITLE = "Average ratings of items"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
-    "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
-    "An item's average is as of persons who rate all things alike high: plain averages of ratings "
-    "differ where those who rate it are harsher or kinder. Where people rate what they like, "
-    "everybody's averages are lower, by more than these errors. "
-    "Items rated by few are drawn to the mean, and are off by more where they are far worse."
+    "Standard errors count noise and sampling; a part of them is the same for all items. An "
+    "average is for persons who rate equally high on the whole: the plain average of an item "
+    "differs if those who rate it are harsher or kinder. Where people rate what they like, "
+    "averages over everybody would be lower, by more than these errors. Items that few rate are "
+    "drawn to the mean, and err by more if they are far worse."
 )
 ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "

@@ -389,8 +389,8 @@ class Topics(Run):
             )
         elif self.unit == "person" and not bound:
             if_uneven = (
-                f", by {moved(2)} or {moved(16)} where some write far more, of the same topics or "
-                "of others (a few who write very much stay hidden, and may shift it further)"
+                f", by {moved(2)} where some write far more of the same topics, by {moved(16)} "
+                "where of others (a few who write very much stay hidden, and may shift it further)"
             )
         return (
             f"{head} each of {n_groups}, if texts are spread evenly, noise moves the share of a "
