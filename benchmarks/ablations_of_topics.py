@@ -93,6 +93,7 @@ ABLATIONS = (
     _part("concentration, not 1", "spectral_lda.recipe.concentration_of_pairs", lambda *_: 1.0),
     _part("concentration after steps", "spectral_lda.refinement.concentration_of_topics", _none),
     _part("sharpening of topics", "spectral_lda.refinement.sharpened", lambda fitted, *_: fitted),
+    _part("matching of topics", "spectral_lda.refinement.matched", lambda fitted, *_: fitted),
     _part("short documents of one topic", "spectral_lda.recipe.has_one_topic", lambda *_: False),
     _part("mixture of gamma priors", "topics.shrinkage._RATIO_PRIOR", ONE_SHAPE),
     OF_FORECASTS,

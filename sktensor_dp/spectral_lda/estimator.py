@@ -125,6 +125,10 @@ class PrivateSpectralLDA(
         than short ones, shares of documents differ; nothing released tells these.
     components_std_ : ndarray of shape (n_components_, n_features)
         Their standard deviations by the noise of the fit (:meth:`components_interval`).
+    mixing_error_ : ndarray of shape (n_components_, n_components_)
+        How much of each topic a topic may have too much, or too little; a row each. It is half of
+        what the last estimate moved topics by, so that their documents give the counts that EM
+        steps released; 0 without such steps. Intervals of :meth:`shares_by` allow for it.
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,
         ``privacy_report_`` says so.

@@ -14,6 +14,7 @@ from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import count_order
 from sktensor_dp.spectral_lda.confirmation import Candidates
 from sktensor_dp.spectral_lda.fitted import FittedTopics
+from sktensor_dp.spectral_lda.matching import Step, matched
 from sktensor_dp.spectral_lda.pairs import WhitenedPairs
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
 from sktensor_dp.spectral_lda.sharpening import sharpened
@@ -41,22 +42,30 @@ class StepAverage:
     mean: Floats  # (k, d): of the released counts, divided so
     variance: float  # of its noise
     starts: Floats  # (k, d): the same average of the shares times topics that steps started from
-    n_steps: int = 0
+    steps: tuple[Step, ...] = ()
 
-    def after(self, noisy: Answer, fitted: FittedTopics, rate: float) -> "StepAverage":
-        """Return the average with one more release, `noisy`, at weight `rate`."""
+    @property
+    def n_steps(self) -> int:
+        """Number of releases in the average."""
+        return len(self.steps)
+
+    def after(
+        self, query: ExpectedCounts, noisy: Answer, fitted: FittedTopics, rate: float
+    ) -> "StepAverage":
+        """Return the average with the answer of one more `query`, at weight `rate`."""
         start = fitted.weights[:, None] * fitted.topics
         return replace(
             self,
             mean=(1 - rate) * self.mean + rate * noisy.value,
             variance=(1 - rate) ** 2 * self.variance + (rate * noisy.sigma) ** 2,
             starts=(1 - rate) * self.starts + rate * start,
-            n_steps=self.n_steps + 1,
+            steps=(*self.steps, Step(query, np.arange(len(start)))),
         )
 
     def of(self, kept: NDArray[np.bool_]) -> "StepAverage":
         """Return the average of the topics that are `kept`."""
-        return replace(self, mean=self.mean[kept], starts=self.starts[kept])
+        steps = tuple(Step(query, rows[kept]) for query, rows in self.steps)
+        return replace(self, mean=self.mean[kept], starts=self.starts[kept], steps=steps)
 
     def centres(self) -> Floats:
         """Counts (k, d), divided by the scales, if every topic had the words of all topics."""
@@ -107,7 +116,7 @@ def release_steps(
         candidates = candidates.after(query, noisy, fitted, rng)
         # A step weighs at least one in `STEPS`; without noise the last step alone counts.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1)) if noisy.sigma > 0 else 1.0
-        average = average.after(noisy, fitted, rate)
+        average = average.after(query, noisy, fitted, rate)
         kept = topics_seen(*average.without_echo())
         if not kept.all():
             average, candidates = average.of(kept), candidates.of(kept)
@@ -129,18 +138,28 @@ def _last_estimate(
     average: StepAverage,
 ) -> FittedTopics:  # fmt: skip
     """Estimate topics, the concentration and standard deviations from all steps and the pairs."""
-    if options.concentration is None and fitted.concentration > 0:
+
+    def concentration_of(fitted: FittedTopics) -> float:
+        """Concentration by which the topics explain the pairs, if it is not known."""
+        if options.concentration is not None or fitted.concentration == 0:
+            return fitted.concentration
         released = pairs.for_estimates(fitted.unigram, fitted.length, ask.n_units)
         words = slice(None) if pairs.words is None else pairs.words
         estimate = concentration_of_topics(fitted.topics[:, words], fitted.weights, released)
-        if estimate is not None:
-            fitted = replace(fitted, concentration=estimate)
+        return fitted.concentration if estimate is None else estimate
+
+    if average.variance > 0 and len(fitted.topics) > 1:
+        fitted = sharpened(fitted, average.starts, MEAN_FIELD)
+        if fitted.concentration > 0:
+            fitted = matched(
+                fitted, average.steps, average.mean, average.variance, average.scales, ask.n_units,
+                concentration_of,
+            )  # fmt: skip
+    fitted = replace(fitted, concentration=concentration_of(fitted))
     if average.variance == 0:  # without noise sampling is what moves topics
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))
-    elif len(fitted.topics) > 1:
-        fitted = sharpened(fitted, average.starts, MEAN_FIELD)
     return with_deviations(fitted, *average.without_echo())
 
 

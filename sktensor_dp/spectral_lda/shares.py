@@ -58,8 +58,8 @@ MAY_BE_NOTHING = (
     "and intervals reach from none of them to all"
 )
 OF_TOPICS = (
-    "Errors of the topics themselves are in no interval, also of topics that are seen: shares, and "
-    "how they change, may be off by more."
+    "Where topics share most of their words, or more were asked for than there are, shares, and "
+    "how they change, may be off by more than intervals say."
 )
 OF_KEPT_WORDS = (
     "Shares are of what the words show that the private vocabulary kept: topics of rare or of many "
@@ -81,6 +81,7 @@ class SavedShares(SavedState):
     most_beyond_: Annotated[float, Real("+")]
     confusion_: Annotated[Floats, Numbers("kk")]
     without_hidden_: Annotated[Floats, Numbers("kk+")]
+    mixing_error_: Annotated[Floats, Numbers("kk")]
     visibility_: Annotated[list[str], Items(Plain(str), "k")]
     private_words_: Annotated[bool, Plain(bool)]
 
@@ -128,6 +129,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Mixture of the other topics that has the words of a hidden one, a row for each topic;
         others are themselves. A hidden topic may be no more than that: `shares_` count half of
         its texts for the others, and intervals reach from none of them to all.
+    mixing_error_ : ndarray of shape (n_topics, n_topics)
+        That of the model: intervals allow for as large an error of topics.
     visibility_ : list of str of length n_topics
         "seen"; "hidden" where noise hides the topic (``hidden``); or "half hidden", where it
         may have moved more than half of its words (``uncertainty`` of ``topic_table``): its shares,
@@ -161,6 +164,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     most_beyond_: float
     confusion_: Floats
     without_hidden_: Floats
+    mixing_error_: Floats
     visibility_: list[str]
     private_words_: bool
 
@@ -215,7 +219,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         of_model = {
             "confusion_": confusion, "visibility_": model._visibility(),
             "without_hidden_": without(model.components_, model.hidden()),
-            "private_words_": hasattr(X, UNIT_MARK),
+            "mixing_error_": model.mixing_error_, "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
         return self._fit_units(chunks, of_model)
 
@@ -403,8 +407,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         The shares s at which the sum less s times the count is within its own deviations (Fieller,
         1954; without noise Wilson, 1927). As a share is from 0 to 1, they reach at least as far as
         the normal law of the estimate within these bounds: noise beyond them makes none certain.
-        Beside hidden topics they are wider by half of what these hold or take from a topic. Lower
-        ends of a group that add up to more than 1 are scaled down to that.
+        Beside hidden topics they are wider by half of what these hold or take from a topic, and by
+        what errors of topics move (`mixing_error_`). Lower ends of a group that add up to more than
+        1 are scaled down to that.
 
         **Privacy.** Made of released values alone; costs nothing.
         """
@@ -432,9 +437,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         scale = np.maximum(np.maximum(width / deviations, np.sqrt(variance)), TINY)
         within = truncnorm(-middle / scale, (1 - middle) / scale, middle, scale)
         # Shares are as far off, either way, if hidden topics are nothing or all there.
-        by_hidden = np.abs(shares @ self.without_hidden_ - shares)
-        low = np.minimum(middle - width, within.ppf((1 - level) / 2)) - by_hidden
-        high = np.maximum(middle + width, within.ppf((1 + level) / 2)) + by_hidden
+        by_topics = np.abs(shares @ self.without_hidden_ - shares)
+        by_topics += np.abs(shares @ self.mixing_error_)
+        low = np.minimum(middle - width, within.ppf((1 - level) / 2)) - by_topics
+        high = np.maximum(middle + width, within.ppf((1 + level) / 2)) + by_topics
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
         low /= np.maximum(low.sum(axis=1, keepdims=True), 1.0)
         # At a higher level than that of `hidden_` the count may be hidden: any share is possible.
@@ -473,7 +479,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         marks = [MARKS[visibility] for visibility in self.visibility_]
         topics = (f"topic {number}{mark}" for number, mark in enumerate(marks, start=1))
         scaling = self.on_scaling()
-        head = ("group", "texts, scaled down" if scaling else "texts", *topics)
+        each = f"texts, up to {self.texts_per_person_:.3g} each"
+        head = ("group", each if scaling else "texts", *topics)
         notes = [
             "Within (90%), for noise and chance, under these topics: groups that write more than "
             "others of a topic that was not found differ in these, too.",
@@ -535,7 +542,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             of its interval, ``texts_low`` and ``texts_high``, ``hidden``, ``topic`` (numbered from
             1 as in ``topic_table``), its ``visibility``, ``share``, ``noise_std``,
             ``sampling_std``, the ends of the interval, ``low`` and ``high``, and what it leaves
-            out, alike in all rows: ``texts_per_person``, ``scaled_down_at_most``, ``left_out``.
+            out, alike in all rows: ``texts_per_person`` and ``scaled_down_at_most``.
         """
         return new_frame(self.columns(level), backend)
 
@@ -559,7 +566,6 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             **{name: cells.ravel().tolist() for name, cells in of_cells.items()},
             "texts_per_person": [self.texts_per_person_] * n_groups * k,
             "scaled_down_at_most": [math.ceil(self.most_beyond_)] * n_groups * k,
-            "left_out": ["errors of topics"] * n_groups * k,
         }
 
 

@@ -539,7 +539,7 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     assert '<th scope="row">jan</th><td class="number">2,' in html
     assert "groups that write more than others of a topic that was not found" in html
     for shown in (page, html, done.out):
-        assert "Errors of the topics themselves are in no interval" in shown
+        assert "Where topics share most of their words" in shown
     command("report", "page", folder, "--output", "other")
     other = (tmp_path / "other" / "for-the-officer.md").read_text("utf-8")
     for setting in ("topics, n_components: 2", "shares, values: jan, feb, never"):

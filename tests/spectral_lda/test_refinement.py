@@ -12,8 +12,10 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.defaults import ECHO, STEP_LIMIT
 from sktensor_dp.spectral_lda.fitted import FittedTopics
+from sktensor_dp.spectral_lda.matching import Step, matched
 from sktensor_dp.spectral_lda.refinement import MEAN_FIELD, StepAverage, scales_of_words
 from sktensor_dp.spectral_lda.sharpening import sharpened
+from sktensor_dp.topics.documents import drawn_documents
 from sktensor_dp.topics.shrinkage import smoothed
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
@@ -135,7 +137,8 @@ def test_averages_leave_out_the_topics_that_steps_were_given(seed):
         topics = FittedTopics(given / weights[:, None], weights, given.sum(axis=0), 0.1, 3, 1.0)
         # Each step repeats a part of what it was given, whose mean is that of all steps.
         answer = (1 - ECHO) * truth + ECHO * 40 * given
-        told = told.after(answer_of(answer / scales, 2.0), topics, rate)
+        query = ExpectedCounts(topics.topics, weights, True, INF)
+        told = told.after(query, answer_of(answer / scales, 2.0), topics, rate)
     counts, noise = told.without_echo()
     np.testing.assert_allclose(counts, truth, atol=1e-12)
     # Of three steps: rates of 3/8, 3/8 and 1/4 in the end.
@@ -147,7 +150,8 @@ def test_without_noise_nothing_is_taken_off_steps():
     topics = FittedTopics(np.eye(2), np.full(2, 0.5), np.full(2, 0.5), 0.0, 2, 1.0)
     told = StepAverage(1.0, np.zeros((2, 2)), 0.0, np.zeros((2, 2)))
     counts = np.array([[3.0, 1.0], [0.0, 2.0]])
-    found, sigma = told.after(answer_of(counts, 0.0), topics, 1.0).without_echo()
+    query = ExpectedCounts(np.eye(2), np.full(2, 0.5), True, INF)
+    found, sigma = told.after(query, answer_of(counts, 0.0), topics, 1.0).without_echo()
     np.testing.assert_array_equal(found, counts)
     assert sigma == 0
 
@@ -184,3 +188,32 @@ def test_topics_are_sharpened_by_as_much_as_steps_lag_behind_documents(concentra
     ]
     assert slopes[1] == pytest.approx(1, abs=0.06)
     assert (slopes[0] < 0.93) == (concentration > 0)
+
+
+def test_topics_and_shares_are_moved_to_what_explains_steps(seed):
+    """Of documents of uneven topics with a common background; a step from blurred topics.
+
+    Over seeds what is left of the error is .26 of it, with a deviation of .02.
+    """
+    rng, weights, even = np.random.default_rng(seed), np.array([0.5, 0.3, 0.2]), np.full(3, 1 / 3)
+    truth = 0.7 * np.kron(np.eye(3, 4), np.full(20, 0.05)) + 0.3 * np.repeat([0, 0, 0, 0.05], 20)
+    shares, base = rng.dirichlet(2 * weights, size=20_000), truth.mean(axis=0)
+    documents = CountChunk(drawn_documents(truth, shares, 20, rng))
+    query = ExpectedCounts(0.7 * truth + 0.3 * base, even, False, INF, n_iter=MEAN_FIELD)
+    mean = query.total(documents) / 20_000
+    sharp = np.maximum(1.1 * truth - 0.1 * base, 1e-5)
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    wrong = FittedTopics(sharp, even, base, 0.1, 3, length=20.0, concentration=2.0)
+    steps = (Step(query, np.arange(3)),)
+    found = matched(wrong, steps, mean, 1e-12, 1.0, 20_000, lambda one: one.concentration)
+    off = [
+        np.abs(one.weights[:, None] * one.topics - weights[:, None] * truth).sum()
+        for one in (wrong, found)
+    ]
+    assert off[1] < 0.35 * off[0]
+    # What it moved by is twice the error that is said.
+    moved = found.topics - wrong.topics
+    assert 2 * found.mixing_error @ wrong.topics == pytest.approx(moved, abs=0.004)
+    kept = matched(found, steps, mean, 1.0, 1.0, 20_000, lambda one: one.concentration)
+    np.testing.assert_allclose(kept.topics, found.topics)  # noise explains what is left
+    assert matched(found, steps, -mean, 1.0, 1.0, 20_000, lambda one: 2.0) is found

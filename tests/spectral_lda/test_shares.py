@@ -312,7 +312,7 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatc
     low, high = found.interval(1 - 1e-15)
     assert np.all((low[:4] <= found.shares_[:4]) & (found.shares_[:4] <= high[:4]))
     table = found.table()
-    assert table.shape == (6 * K, 15)
+    assert table.shape == (6 * K, 14)
     assert {*table.visibility} == {"seen"}
     assert table.query("hidden")["share"].isna().all()
     found.save(tmp_path / "shares.model")
@@ -490,8 +490,8 @@ def test_topics_of_persons_are_asked_of_persons(tmp_path):
 def test_intervals_hold_shares_of_topics_that_share_a_background(seed):
     """Of two groups of texts, one with more of the largest topic, by drawn persons.
 
-    Of four seeds 19 % miss, and changes are 7 % too small; where steps start from topics without
-    common words, and confusion is by documents of one topic, 88 % miss.
+    Of four seeds none misses, and changes are 4 % too small, with a deviation of 1.5 %; without the
+    matching of topics 6 %, and 7 % too small.
     """
     rng, n = np.random.default_rng(seed), 12_000
     own, words = np.kron(np.eye(4, 5), 1 / np.arange(5, 65)), 1 / np.arange(10, 310)
@@ -507,6 +507,6 @@ def test_intervals_hold_shares_of_topics_that_share_a_background(seed):
     order = np.abs(topics[:, None] - lda.components_).sum(axis=2).argmin(axis=1)
     truth = np.array([shares[by == group].mean(axis=0) for group in (0, 1)])
     low, high = (end[:, order] for end in found.interval())
-    assert ((truth < low) | (high < truth)).mean() <= 0.625
+    assert ((truth < low) | (high < truth)).mean() <= 0.375
     changes = np.diff(found.shares_[:, order], axis=0) / np.diff(truth, axis=0)
-    assert changes[0, 0] == pytest.approx(1, abs=0.16)
+    assert changes[0, 0] == pytest.approx(1, abs=0.12)
