@@ -34,11 +34,14 @@ class Pull(NamedTuple):
     weights: Floats = np.ones(1)  # probabilities of the values
 
     @classmethod
-    def prior(cls, share_varied: float) -> "Pull":
-        """Pull before any release; the fewer units vary, the less is known."""
-        # Logarithms of gains of medians have a prior with heavy tails (Cauchy) about 0.
+    def prior(cls, share_varied: float, middle: float = 1.0) -> "Pull":
+        """Pull before any release; the fewer units vary, the less is known.
+
+        `middle` is the median of its gains, of effects of medians over those of means.
+        """
+        # Logarithms of gains have a prior with heavy tails (Cauchy).
         scale = math.hypot(defaults.PULL_SCALE, 1 - share_varied)
-        weights = 1 / (1 + (LOGS_OF_GAINS / scale) ** 2)
+        weights = 1 / (1 + ((LOGS_OF_GAINS - math.log(middle)) / scale) ** 2)
         return cls(1 - np.exp(LOGS_OF_GAINS), weights / weights.sum())
 
     def gain(self, by_clip: float | Floats) -> Any:
@@ -124,7 +127,7 @@ def expected_square_errors(
 
 def measured_pull(
     shown: Floats, noise: Floats, sampling: Floats, by_clip: Sequence[float],
-    farness: Sequence[float], share_varied: float,
+    farness: Sequence[float], prior: Pull,
 ) -> Pull:  # fmt: skip
     """Posterior of the pull by effects `shown` (n, n_rows) in n releases, with variances `noise`.
 
@@ -135,7 +138,6 @@ def measured_pull(
     precisions /= precisions.sum()
     shown = shown - (shown @ precisions)[:, None]
     mean_square = max(float(precisions @ np.mean(shown**2, axis=0)), LEAST_SQUARE)
-    prior = Pull.prior(share_varied)
     # If units have entries in a part of the rows, a release misses a part, the lack, of what it is
     # far off. It has such a prior, too.
     pulls, lacks = prior.values, np.linspace(0, LARGEST_LACK, N_LACKS)

@@ -8,6 +8,7 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from sktensor_dp.completion.effect_release import (
     LEAST_ERROR,
@@ -46,6 +47,8 @@ LEAST_RESPONSE = 1e-6
 LEAST_SEVERAL = 1e-3
 # Least squared spread of sums of units over that of independent entries: that of equal values is 0.
 LEAST_SPREAD = 1e-2
+# Number of shares of units that vary, of which one is found.
+N_SHARES = 200
 # Number of clips that are tried.
 N_CLIPS = 33
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
@@ -83,6 +86,16 @@ def longest_sum(clip: float | Floats) -> Any:
     # In units of the clip the sums of normal residuals have about their deviation as their norm.
     # Longer ones cost noise: norms are clipped at as many deviations as residuals, or at one.
     return np.minimum(np.maximum(clip, 1.0) * np.sqrt(clipped_variance(clip)), 1.0)
+
+
+def share_by_size(size: float, clip: float, deviation: float) -> float:
+    """Share of units that vary, equally, if those of all others do not, by the mean `size` in clips
+    of residuals that have this `deviation`; it and the `clip` are in units of values.
+    """
+    shares = np.geomspace(LEAST_SEVERAL, 1.0, N_SHARES)
+    z = clip * np.sqrt(shares) / deviation
+    sizes = shares * (math.sqrt(2 / math.pi) * -np.expm1(-(z**2) / 2) / z + 2 * ndtr(-z))
+    return float(np.interp(size, sizes, shares))
 
 
 def shortened(clip: float | Floats, share_varied: float) -> Any:
@@ -361,9 +374,12 @@ class SharedBiases:
             1 - float(self.shares @ (past.release.about * self.effects.means)) / square
             for past in self._rounds
         ]
+        # One release, of order 1, tells no pull: take effects of units in proportion to deviations.
+        varied = self.values.share_varied
         self._pull = measured_pull(
             shown, noise, weight_each * sampling / counts,
-            [released.by_clip for released in linear], farness, self.values.share_varied,
+            [released.by_clip for released in linear], farness,
+            Pull.prior(varied, middle=varied if self._order == 1 else 1.0),
         )  # fmt: skip
         corrected = []
         for released in linear:
@@ -503,6 +519,15 @@ class SharedBiases:
         ratio = min(max(ratio, least), cells / square)
         return replace(linear, spread=linear.spread * math.sqrt(ratio))
 
+    def share_varied(self) -> float:
+        """Share of units that vary, by sizes of sums of order 1 in one release about no effects."""
+        past = self._rounds[0]
+        weight = max(float(past.release.counts[0].sum()), LEAST_WEIGHT)
+        # Where noise hides the size, all vary.
+        size = 1 - (float(past.left[0]) - 2 * past.release.sigma) / weight
+        deviation = (1 - 1 / len(self.shares)) * self.values.deviation
+        return share_by_size(size, past.clip, deviation * math.sqrt(1 + self.values.by_level))
+
     def _squares(self, past: _Round) -> tuple[Floats, Floats]:
         """Sums (2,) over units of the squares of their sums, and of their counts, in each block."""
         units = np.array([self._n_several, min(max(self.n_alone, 0.0), self.values.n_with_values)])
@@ -577,6 +602,8 @@ def fit_by_corrected_deviation(
     # Sample deviations of few normal values vary by chance: their squared coefficient of variation
     # is about half of this. `deviation_and_share` takes that for units that do not vary.
     values.share_varied = min(share_varied * (1 + values.by_level / 2), 1.0)
+    if len(biases) == 1 and biases[0]._order == 1:  # in more modes sums hide single values
+        values.share_varied = biases[0].share_varied()
     values.measured_part = (1 - alone) * (1 - 1 / each)
     for bias in biases:
         bias.fit(biases)

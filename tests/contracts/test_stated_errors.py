@@ -223,6 +223,29 @@ def test_errors_of_few_persons_are_not_those_of_a_deviation_that_noise_made_smal
         assert np.sqrt(np.mean(((off - off.mean()) / model.bias_errors_[1]) ** 2)) < 2.5
 
 
+@pytest.mark.parametrize(("alike", "n", "epsilon"), [(0.9, 3000, 4.0), (0.7, 6000, 2.0)])
+def test_pure_errors_where_most_give_one_value_to_all(alike, n, epsilon, seed):
+    """They answer to no item: averages came out half too close, off by three to five errors."""
+    rng, squares, slopes = np.random.default_rng(seed), [], []
+    items = 0.6 * rng.standard_normal(20)
+    differ = norm.sf(np.arange(1.5, 5)[:, None], 3 + items, np.hypot(0.4, 0.7)).sum(axis=0)
+    truth = (1 - alike) * (differ - differ.mean())
+    for number in range(4):
+        y = 3 + items + 0.4 * rng.standard_normal((n, 1)) + 0.7 * rng.standard_normal((n, 20))
+        y = np.where(rng.random((n, 1)) < alike, 3 + 0.8 * rng.standard_normal((n, 1)), y)
+        model = PrivateCPCompletion(
+            0, bounds=(1, 5), shape=y.shape, unit_mode=0, epsilon=epsilon, delta=0
+        )
+        with unsafe_seeded_noise(100 * seed + number):
+            model.fit(np.argwhere(y > -np.inf), np.clip(np.rint(y), 1, 5).ravel())
+        off = model.biases_[1] - model.biases_[1].mean() - truth
+        squares.append((off / model.bias_errors_[1]) ** 2)
+        slopes.append(model.biases_[1] @ truth / (truth @ truth))
+    n_independent = np.size(squares) / 5  # one factor is common to all items of a fit
+    assert np.mean(squares) < chi2.isf(1e-5, n_independent) / n_independent
+    assert 0.6 < np.mean(slopes) < 1.4
+
+
 @pytest.mark.parametrize(
     ("n_common", "epsilon", "as_one"),
     [(1, float("inf"), False), (1, 2.0, False), (2, 200.0, False), (4, 2.0, True)],
