@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -97,13 +98,25 @@ class KnownParameters(OwnErrors):
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
         """Make an estimator; TypeError names the nearest parameter for one that does not exist."""
-        possible = inspect.signature(cls.__init__).parameters
+        possible = _parameters_of(cls)  # type: ignore[arg-type]
         takes_any = any(rule.kind is rule.VAR_KEYWORD for rule in possible.values())
         unknown = [name for name in parameters if name not in possible]
         if unknown and not takes_any:
             names = [name for name in possible if name != "self"]
             raise TypeError(f"{cls.__name__} takes no {nearest(unknown[0], names)}")
         return super().__new__(cls)
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Names of parameters as scikit-learn finds them, which takes as long as a forecast."""
+        names: list[str] = super()._get_param_names()  # type: ignore[misc]
+        return names
+
+
+@cache
+def _parameters_of(kind: type) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(kind.__init__).parameters  # type: ignore[misc]
 
 
 NONE = OneOf(None)

@@ -52,7 +52,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return float(max(between - beyond, 0.0))
 
 
-# Cached, as a plan and its split ask alike; arguments are public.
+# Conversions are cached, as plans, splits and forecasts ask alike; arguments are public.
 @lru_cache(maxsize=1024)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Largest mu for which ``mu``-GDP implies (epsilon, delta)-DP."""
@@ -67,6 +67,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     return math.nextafter(least_double(lambda mu: gaussian_delta(mu, epsilon) > delta), 0.0)
 
 
+@lru_cache(maxsize=1024)
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Smallest epsilon for which a ``mu``-GDP mechanism is (epsilon, delta)-DP."""
     mu, delta = float(mu), float(delta)
@@ -96,6 +97,7 @@ def epsilon_of_rho(rho: float) -> float:
     return math.nextafter(least_double(lambda epsilon: pure_rho(epsilon) > rho), 0.0)
 
 
+@lru_cache(maxsize=1024)
 def zcdp_epsilon_at_delta(rho: float, delta: float) -> float:
     """Smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP."""
     if rho == 0:
@@ -107,6 +109,7 @@ def zcdp_epsilon_at_delta(rho: float, delta: float) -> float:
     return max(epsilon, 0.0)
 
 
+@lru_cache(maxsize=1024)
 def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
     """Largest known rho for which rho-zCDP implies (epsilon, delta)-DP."""
     if math.isinf(epsilon):
