@@ -10,6 +10,9 @@ export OPENBLAS_NUM_THREADS ?= 2
 # To compile all tests anew takes each process that runs them ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
+# Each takes a half of the tests in their order, so that what files share is made once; who is
+# done first takes over half of what the other has left.
+WORKERS := -n 2 --dist worksteal
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 
 # What `make demo` hands to the command, as an option of the same name; the last ones are yes or no.
@@ -68,22 +71,22 @@ ELSEWHERE = $(BROWSER_TESTS) $(TYPE_TESTS) $(PAPER_TESTS)
 
 # Contracts, laws, faults of ledgers, attained bounds, doctests and the core of an example.
 test: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not nightly" $(addprefix --ignore=,$(ELSEWHERE))
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not nightly" $(addprefix --ignore=,$(ELSEWHERE))
 
 # Which lines and branches of the package `make test` runs; what other processes run is not counted.
 coverage: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not nightly" \
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not nightly" \
 		$(addprefix --ignore=,$(ELSEWHERE)) --cov --cov-report=term --cov-report=xml
 
 # The tests that `make test` leaves out, or the tenth of them that a digit names.
 test-nightly: $(VENV)/.dev
 	$(if $(TENTH),SKTENSOR_DP_TEST_TENTH=$(TENTH)) OPENBLAS_NUM_THREADS=1 \
-		$(BIN)/python -m pytest -q -n 2 -m nightly $(addprefix --ignore=,$(ELSEWHERE))
+		$(BIN)/python -m pytest -q $(WORKERS) -m nightly $(addprefix --ignore=,$(ELSEWHERE))
 
 # All tests over many seeds of their randomness; any of 0 to 99 has to pass.
 test-slow: $(VENV)/.dev
 	SKTENSOR_DP_TEST_SEEDS="$(SEEDS)" SKTENSOR_DP_TEST_NOISE=secret OPENBLAS_NUM_THREADS=1 \
-		$(BIN)/python -m pytest -q -n 2 tests
+		$(BIN)/python -m pytest -q $(WORKERS) tests
 
 # Which of the mistakes listed in tests/mistakes the tests catch; goes on where it was stopped.
 mistakes: $(VENV)/.dev
@@ -104,7 +107,7 @@ docs: $(VENV)/.docs
 
 # The site and the page of topics in a browser, at the width of a phone and of a desk; needs Chromium.
 docs-check: docs
-	CI=true OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(BROWSER_TESTS)
+	CI=true OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) $(BROWSER_TESTS)
 
 # Sites of several commits with a menu to choose among them, in docs/_build/versions.
 docs-versions: $(VENV)/.docs
@@ -137,10 +140,10 @@ newest-environment:
 		--upgrade-strategy eager -e '.[tests]'
 
 test-oldest: oldest-environment
-	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -q -n 2 $(FAST) $(TESTS)
+	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -q $(WORKERS) $(FAST) $(TESTS)
 
 test-newest: newest-environment
-	OPENBLAS_NUM_THREADS=1 $(VENV)-newest/bin/python -m pytest -q -n 2 $(FAST) $(TESTS)
+	OPENBLAS_NUM_THREADS=1 $(VENV)-newest/bin/python -m pytest -q $(WORKERS) $(FAST) $(TESTS)
 
 # The same tests with last night's numpy, scipy, scikit-learn and pandas, which warn of what will change.
 UPSTREAM = https://pypi.anaconda.org/scientific-python-nightly-wheels/simple
@@ -149,7 +152,7 @@ test-upstream:
 	$(VENV)-upstream/bin/python -m pip install --quiet --disable-pip-version-check -e '.[tests]'
 	$(VENV)-upstream/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --pre \
 		--index-url $(UPSTREAM) numpy scipy scikit-learn pandas
-	OPENBLAS_NUM_THREADS=1 $(VENV)-upstream/bin/python -m pytest -q -n 2 $(FAST) $(TESTS)
+	OPENBLAS_NUM_THREADS=1 $(VENV)-upstream/bin/python -m pytest -q $(WORKERS) $(FAST) $(TESTS)
 
 # The tables of docs/versions.md, from the metadata and the environments of the three runs.
 versions: $(VENV)/.dev oldest-environment newest-environment
@@ -185,7 +188,7 @@ papers: $(VENV)/.demo
 
 # Every script of these, on little data.
 papers-check: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(PAPER_TESTS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) $(PAPER_TESTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.metrics import r2_score
-from small_completions import INF, MODELS, PERTURBATIONS, SLICE, X0, Y0, build, table
+from small_completions import INF, MODELS, ONE_BY_DAY, PERTURBATIONS, SLICE, X0, Y0, build, table
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import defaults
@@ -86,7 +86,7 @@ def names(model):
     return [row.name for row in model.privacy_report_.rows]
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ONE_BY_DAY)
 def test_persons_fold_in_components_that_predictions_lack(kind, seed):
     data, test = answers(seed)
     model, sums = fitted(data, seed, kind), fitted(data, seed, kind, perturbation=SUMS)

@@ -9,7 +9,7 @@ import pytest
 from internals import shared_model, sums_and_covariance, with_model
 from scipy.stats import chi2
 from sklearn.base import clone
-from small_completions import INF, MODELS, TASTES, build, tastes
+from small_completions import INF, ONE_BY_DAY, TASTES, build, tastes
 
 from sktensor_dp import (
     DoubtfulParameterWarning,
@@ -100,7 +100,7 @@ def test_a_generous_rank_does_little_harm(seed):
     assert errors[1] < 1.02 * errors[0] < 0.9
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", ONE_BY_DAY)
 @pytest.mark.parametrize("part", [0.0, 1.0])
 @pytest.mark.parametrize("shape", [(1000, 12), (1000, 12, 3)])
 def test_found_components_change_predictions(kind, part, shape, seed):
@@ -246,7 +246,7 @@ def test_one_component_is_no_smaller_at_a_small_rank(rank, seed):
     assert 0.4 * share < np.mean(factor**2, axis=0).sum() < 1.5 * share
 
 
-@pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompletion])
+@pytest.mark.parametrize("kind", ONE_BY_DAY)
 def test_shared_components_are_learnt_at_a_small_epsilon(kind, seed):
     data, test = tastes(seed, 0.5)
     rank = 4 if kind is PrivateCPCompletion else (4, 4)
@@ -353,7 +353,7 @@ def test_what_components_do_not_need_goes_to_effects(each, seed):
     assert error(model, data, test) < 1.03 * error(plain, data, test)
 
 
-@pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompletion])
+@pytest.mark.parametrize("kind", ONE_BY_DAY)
 def test_a_search_to_its_end_may_find_nothing(kind, monkeypatch):
     monkeypatch.setattr(DirectionSearch, "is_worth", lambda *_: True)
     with pytest.warns(NotEnoughDataWarning, match="show none above noise and chance"):

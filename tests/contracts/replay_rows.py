@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import forecast_once
 from replaying import Seen, nothing, replay
+
+from sktensor_dp.estimator.forecast import Question
 
 Rng = np.random.Generator
 Pair = tuple[Any, Any]
@@ -48,6 +51,8 @@ def check(row: Row, seed: int = 0, mistake: Any = None) -> Seen:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in row.forced.items():
             patch.setattr(f"sktensor_dp.{name}", value)
+        if not row.forced:
+            patch.setattr(Question, "forecast", forecast_once)
         options = {"use": row.use, "match": match, "mistake": mistake}
         first = replay(lambda: row.build(delta), row.fit, *pair, **options)
     if row.relation == "neighbours":

@@ -43,7 +43,7 @@ class Rows:
     chunk: type
     chunks: type
     grouped: bool = False
-    n_queries: int = 4
+    n_queries: int = 2
 
     def space(self, rng: Rng) -> None:
         return None

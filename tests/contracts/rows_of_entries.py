@@ -45,7 +45,7 @@ class Values:
 class EntryData:
     n_modes: int | None = None  # two to four
     grouped: bool = False
-    n_queries: int = 40
+    n_queries: int = 20
 
     def space(self, rng: Rng) -> Values:
         """Few entries to many, crowded rows and repeated entries."""

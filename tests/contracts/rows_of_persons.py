@@ -41,7 +41,7 @@ class World:
 
 
 class PersonData:
-    grouped, n_queries = False, 10
+    grouped, n_queries = False, 5
 
     def space(self, rng: Rng) -> World:
         return World((8, *(int(n) for n in rng.integers(1, 6, rng.integers(1, 4)))), bounds(rng))

@@ -148,7 +148,7 @@ ROW_CASES = [
 class Tensors:
     """A tensor whose entries at one triple of places move by a share of their bound."""
 
-    grouped, n_queries = False, 20
+    grouped, n_queries = False, 10
 
     def space(self, rng: Rng) -> tuple[Floats, tuple[int, ...]]:
         draw = rng.standard_normal((D, D, D))

@@ -30,7 +30,7 @@ WORDS = [f"w{i}" for i in range(30)]
 class Texts:
     """Documents as lists of words, of which most are more than may count."""
 
-    grouped, n_queries = False, 8
+    grouped, n_queries = False, 4
 
     def space(self, rng: Rng) -> None:
         return None
@@ -101,7 +101,7 @@ class Scores:
     """Scores of held-out rows, some of them far out of bounds or no numbers."""
 
     grouped: bool = False
-    n_queries: int = 20
+    n_queries: int = 10
 
     def space(self, rng: Rng) -> tuple[float, float]:
         width = float(10 ** rng.uniform(-8, 8))

@@ -28,7 +28,7 @@ class Data(Protocol):
     """Raw data of one kind, small enough to be searched."""
 
     grouped: bool  # whether a unit is a group of rows
-    n_queries: int  # two or more random queries that are searched beside the extreme one
+    n_queries: int  # random queries that are searched beside the extreme one, at each seed
 
     def space(self, rng: Rng) -> Any:
         """Draw what is public beside the query, and other units that stay as they are."""
@@ -160,7 +160,7 @@ def measured(row: Row, seed: int = 0) -> Measured:
     rng, data, found = np.random.default_rng(seed), row.case.data, []
     # One unit alone is searched sooner than two, and a group in a few of very many ways.
     few = data.grouped + (row.neighbours == "add_remove")
-    for _ in range(data.n_queries // 2**few):
+    for _ in range(max(data.n_queries // 2**few, 1)):
         space = data.space(rng)
         query = row.case.build(rng, space)
         found += [search(row, rng, query, space, (12, 30)),

@@ -127,7 +127,7 @@ FITS = [
         (60, 200, {"perturbation": "moment_tensor"}))),
     *((PrivateGaussianMixture, {"data_norm": 3.0, "covariance_type": shape}, k, X)
       for shape, k, X in (
-        ("full", 2, normal(2)), ("full", 1, normal(300)), ("full", 3, normal(150)),
+        ("full", 2, normal(2)), ("full", 1, normal(300)), ("full", 3, normal(90)),
         ("diag", 20, normal(60)), ("tied", 20, normal(60)), ("full", 3, GAPS))),
     *((kind, {"shape": shape, "perturbation": way, **({"max_iter": 2} if way[0] in "igo" else {})},
        rank, cells(shape))
@@ -137,7 +137,7 @@ FITS = [
         (CP, LONG, 1, "output"), (CP, CUBOID, 8, "input"), (TUCKER, CUBOID, 8, "gradient"),
         (TUCKER, CUBOID, 12, "input"), (TUCKER, LONG, 8, "gradient"))),
     *((CP, {"shape": shape, "unit_mode": 0}, 3, cells(shape))
-      for shape in (MATRIX, (40, 20_000), (40, 2000, 50), (300, 16_000))),
+      for shape in (MATRIX, (40, 20_000), (40, 1000, 50), (300, 16_000))),
 ]  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def test_intervals_hold_the_means_of_the_law(name, seed):
     check(name, 6, seed)
 
 
-@pytest.mark.parametrize("n", [20_000, pytest.param(8000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("n", [8000, pytest.param(20_000, marks=pytest.mark.nightly)])
 def test_groups_that_overlap_are_as_many_as_there_are(n, seed):
     """Beside two of them joined a fourth gained in half of the fits, and of three found the
     intervals of the largest held five in ten.
@@ -374,7 +374,7 @@ def test_averages_of_persons_who_lack_cells_say_whom_they_weigh(seed):
     assert not model.fit(with_gaps(2, 0.0), groups=persons).privacy_report_.notes
     model.set_params(epsilon=4.0)
     for n_columns, gaps in ((2, 1.0), (7, 0.15), (7, 0.0)):  # no noise rules them out
-        for n_groups in (1, 3):
+        for n_groups in (1, 3) if gaps == 1 else (3,):
             model.set_params(n_components=n_groups)
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")

@@ -202,9 +202,9 @@ def test_rows_that_are_nearly_all_scaled_down_are_doubted(missing, seed):
 
 
 @pytest.mark.parametrize(
-    ("value", "where"), [(0.0, ", or is narrow"), (-1.0, ", at the end of its range")]
+    ("value", "where", "names"),
+    [(0.0, ", or is narrow", ["age", "stays"]), (-1.0, ", at the end of its range", None)],
 )
-@pytest.mark.parametrize("names", [None, ["age", "stays"]])
 def test_a_group_of_one_value_is_doubted(names, value, where, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(0, 0.2, (10_000, 2))

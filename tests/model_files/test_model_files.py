@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +34,6 @@ from sktensor_dp.model_files.fields import as_json, read_parameter
 from sktensor_dp.model_files.saving import check_saving
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
-MODELS = dict(fitted())
-every_model = pytest.mark.parametrize("name", MODELS)
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 CELLS = {"shape": (9, 8, 6), "bounds": (-1.0, 1.0)}
 
@@ -45,28 +44,33 @@ def saved(model, folder):
     return path
 
 
-@every_model
-def test_whether_a_model_can_be_saved_is_known_before_its_fit(name):
-    model = clone(MODELS[name])
-    check_saving(model)
-    with pytest.raises(TypeError, match=r"'random_state' parameter .* cannot be saved"):
-        check_saving(model.set_params(random_state=np.random.RandomState(0)))
+@cache
+def models():
+    return dict(fitted())
+
+
+def test_whether_a_model_can_be_saved_is_known_before_its_fit():
+    for model in map(clone, models().values()):
+        check_saving(model)
+        if "random_state" in model.get_params():
+            with pytest.raises(TypeError, match=r"'random_state' parameter .* cannot be saved"):
+                check_saving(model.set_params(random_state=np.random.RandomState(0)))
 
 
 def test_files_are_what_other_tools_read(tmp_path):
-    with safe_open(saved(MODELS["topics"], tmp_path), framework="numpy") as file:
+    with safe_open(saved(models()["topics"], tmp_path), framework="numpy") as file:
         document = json.loads(file.get_tensor("model.json").tobytes())
         assert file.metadata() is None
         assert document["class"] == "PrivateSpectralLDA"
         topics = file.get_tensor("components_")
-    assert np.array_equal(topics, MODELS["topics"].components_)
+    assert np.array_equal(topics, models()["topics"].components_)
 
 
 def test_another_process_writes_the_same_bytes(tmp_path):
-    before = saved(MODELS["vocabulary"], tmp_path).read_bytes()
+    before = saved(models()["vocabulary"], tmp_path).read_bytes()
     code = "import pickle, sys; pickle.load(sys.stdin.buffer).save(sys.argv[1])"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)}
-    content = pickle.dumps(MODELS["vocabulary"])
+    content = pickle.dumps(models()["vocabulary"])
     command = [sys.executable, "-c", code, tmp_path / "model"]
     subprocess.run(command, input=content, env=environment, check=True)
     assert (tmp_path / "model").read_bytes() == before
@@ -75,7 +79,7 @@ def test_another_process_writes_the_same_bytes(tmp_path):
 @pytest.mark.parametrize("first", [1, 3, 8])
 def test_a_stream_goes_on_after_loading(first, tmp_path):
     """The next question to the data, and so the state after its answer, are the same."""
-    stream = MODELS[f"components-stream-{first}"]
+    stream = models()[f"components-stream-{first}"]
     loaded = PrivateTensorPowerMethod.load(saved(stream, tmp_path))
     method, other = stream_of(stream).method, stream_of(loaded).method
     for _ in range(4):
@@ -114,7 +118,7 @@ def test_models_that_are_noise_alone_are_saved(kind, seed, tmp_path):
     """A quarter of fits of topics keep words only; 12 fits miss such a one in 3 of 100 runs."""
     model = clone(NOISE[kind]).set_params(epsilon=0.01, random_state=seed)
     data = [DATA[type(model)][:60], *([Y0[:60]] if "bounds" in model.get_params() else [])]
-    for draw in range(N_FITS):
+    for draw in range(N_FITS if kind.startswith("topics") else 3):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with unsafe_seeded_noise(N_FITS * seed + draw):
@@ -157,7 +161,7 @@ UNSAVED = [
 def test_what_is_not_fitted_holds_code_or_could_not_be_loaded_is_not_saved(
     build, error, message, tmp_path
 ):
-    path = saved(MODELS["topics"], tmp_path)
+    path = saved(models()["topics"], tmp_path)
     before = path.read_bytes()
     with pytest.raises(error, match=message):
         build().save(path)
@@ -176,9 +180,9 @@ def test_paths_that_are_no_files(tmp_path):
         PrivateSpectralLDA.load(tmp_path / "pipe")
     for name in ("pipe", "."):
         with pytest.raises(OSError, match="no regular file; it was left as it is"):
-            MODELS["topics"].save(tmp_path / name)
+            models()["topics"].save(tmp_path / name)
     assert (tmp_path / "pipe").is_fifo()
-    MODELS["topics"].save(tmp_path / "new" / "folder" / "model")
+    models()["topics"].save(tmp_path / "new" / "folder" / "model")
     PrivateSpectralLDA.load(tmp_path / "new" / "folder" / "model")
     with open(tmp_path / "huge", "wb") as file:
         file.truncate(LARGEST_FILE + 1)  # takes no room on the disk
@@ -191,17 +195,17 @@ def test_a_link_is_followed_and_a_mode_is_kept(tmp_path):
     (tmp_path / "other").mkdir()
     kept, link = tmp_path / "other" / "kept", tmp_path / "link"
     link.symlink_to(kept)
-    MODELS["topics"].save(link)
+    models()["topics"].save(link)
     kept.chmod(0o600)
-    MODELS["vocabulary"].save(link)
+    models()["vocabulary"].save(link)
     assert link.is_symlink()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    MODELS["vocabulary"].save(tmp_path / "model")
+    models()["vocabulary"].save(tmp_path / "model")
     assert kept.read_bytes() == (tmp_path / "model").read_bytes()
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
-    path = saved(MODELS["topics"], tmp_path)
+    path = saved(models()["topics"], tmp_path)
     before = path.read_bytes()
 
     def full(_):
@@ -209,7 +213,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
-        MODELS["vocabulary"].save(path)
+        models()["vocabulary"].save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["model"]
 

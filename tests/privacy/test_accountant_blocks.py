@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import READERS, plain, quiet
+from cases import MODELS, READERS, plain, quiet
 from sklearn.base import clone
 from small_completions import X0, Y0, build
 from small_texts import pipeline
@@ -23,6 +23,12 @@ from sktensor_dp import (
     make_private_scorer,
 )
 from sktensor_dp.privacy.accountant import HELD, OPENED
+
+N_KINDS = len({MODELS[name].kind for name in READERS})
+every_kind = pytest.mark.parametrize(
+    "name",
+    [*READERS[:N_KINDS], *(pytest.param(n, marks=pytest.mark.nightly) for n in READERS[N_KINDS:])],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +130,7 @@ ELSEWHERE, PICKLED, PAID, SAYS = (
 )
 
 
-@pytest.mark.parametrize("name", READERS)
+@every_kind
 def test_a_fit_is_refused_while_another_thread_holds_a_block_open(name):
     case, payer = plain(name, payer="none"), BudgetAccountant(1e9, 0.5)
     if case.of.options.get("vocabulary") is not None:
@@ -248,7 +254,7 @@ def test_an_error_of_a_step_says_what_earlier_ones_spent_and_how_to_go_on(change
     assert [entry.protects for entry in budget.entries] == ["person"] * len(budget.entries)
 
 
-@pytest.mark.parametrize("name", READERS)
+@every_kind
 def test_a_model_that_an_accountant_paid_for_is_not_fitted_again_for_nobody(name, tmp_path):
     """As the block is left, it is loaded or cloned, or its accountant is taken away."""
     case, budget, file = plain(name, payer="none"), BudgetAccountant(1e9, 0.5), tmp_path / "model"

@@ -6,6 +6,7 @@ import pickle
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -30,13 +31,23 @@ NAMES = [
     "topics", "topics, pure", "components, each step", "components, stream", "words", "search",
     "search, components", "search, stream", "CP, output", "Tucker, persons, directions",
 ]  # fmt: skip
-BATCHES = report_of("topics", container="batches")
-STATEMENTS = {name: json.loads(report_of(name).to_json()) for name in NAMES}
-STATEMENTS["topics, batches"] = json.loads(BATCHES.to_json())
-TOPICS = STATEMENTS["topics"]
-NEXT_MONTH = report_of("topics").followed_by(replace(report_of("topics"), n_units=7))
-STATEMENTS["topics, next month"] = json.loads(NEXT_MONTH.to_json())
-every_statement = pytest.mark.parametrize("name", STATEMENTS)
+OTHERS = "topics, batches", "topics, next month"
+every_statement = pytest.mark.parametrize("name", [*NAMES, *OTHERS])
+
+
+@cache
+def reported(name: str) -> PrivacyReport:
+    if name == "topics, next month":
+        return report_of("topics").followed_by(replace(report_of("topics"), n_units=7))
+    return report_of("topics", container="batches") if name in OTHERS else report_of(name)
+
+
+@cache
+def statement_of(name: str) -> dict[str, Any]:
+    return json.loads(reported(name).to_json())
+
+
+TOPICS = statement_of("topics")
 Place = tuple[Any, ...]
 
 
@@ -89,7 +100,7 @@ COUNTS_TOWARDS_IT = {"epsilon", "sigma", "mu", "uses", "sensitivity", "fraction"
 @every_statement
 def test_no_number_can_be_altered(name, seed, whole):
     """Nor by a millionth: none that counts towards the total, and none of a random thirty."""
-    statement, rng = STATEMENTS[name], np.random.default_rng(seed)
+    statement, rng = statement_of(name), np.random.default_rng(seed)
     numbers = list(places(statement, (int, float)))
     assert {at[-1] for at in numbers} >= COUNTS_TOWARDS_IT - {"mu"}
     for at in numbers:
@@ -104,7 +115,7 @@ def test_no_number_can_be_altered(name, seed, whole):
 
 @every_statement
 def test_no_release_can_be_left_out_added_or_repeated(name):
-    statement = STATEMENTS[name]
+    statement = statement_of(name)
     lists = [at for at in places(statement, list) if at[-1] in ("releases", "unused", "parts")]
     assert lists
     for at in lists:
@@ -118,7 +129,7 @@ def test_no_release_can_be_left_out_added_or_repeated(name):
 
 @every_statement
 def test_no_flag_or_kind_can_be_turned(name):
-    statement = STATEMENTS[name]
+    statement = statement_of(name)
     for at in places(statement, bool):
         refused(changed(statement, at, lambda flag: not flag))
     for at in [at for at in places(statement, str) if at[-1] == "kind"]:
@@ -146,7 +157,7 @@ def test_no_word_that_counts_can_be_changed(at):
 
 def other_report(name: str, **changes: Any) -> Any:
     """Statement of a changed report, with all that follows from the changes."""
-    report = load_statement(json.dumps(STATEMENTS[name]))
+    report = load_statement(json.dumps(statement_of(name)))
     if name == "search":
         changes["composition"] = replace(report.composition, epsilon=changes["epsilon"])
     return json.loads(replace(report, **changes).to_json())
@@ -242,12 +253,12 @@ def test_hostile_input_is_refused_cleanly(text, reason):
 )  # fmt: skip
 def test_extreme_numbers_are_refused_and_do_no_harm(at, value):
     for name in ("topics", "topics, pure"):
-        refused(changed(STATEMENTS[name], at, lambda _: value))
+        refused(changed(statement_of(name), at, lambda _: value))
 
 
 def test_many_or_deep_parts_take_little_time():
     """Time in proportion to the length, whatever is nested or counted."""
-    statement = copy.deepcopy(STATEMENTS["search, components"])
+    statement = copy.deepcopy(statement_of("search, components"))
     start = time.process_time()
     inner = statement["composition"]
     for _ in range(15):
@@ -258,13 +269,13 @@ def test_many_or_deep_parts_take_little_time():
         }  # fmt: skip
     refused({**statement, "composition": inner})
     node = copy.deepcopy(statement)["composition"]["parts"][0]["composition"]
-    node["parts"] *= 5000
+    node["parts"] *= 2000
     refused({**statement, "composition": node})
     part = {"role": "trial", "times": 1, "units": 120, "composition": statement["composition"]}
     many = {**inner, "kind": "parallel", "parts": [part] * 100}
     assert "more than 50 selections" in refused({**statement, "composition": many})
-    # Some megabytes: seconds, with room for a slow machine.
-    assert time.process_time() - start < 30
+    # A megabyte: a second, with room for a slow machine.
+    assert time.process_time() - start < 12
 
 
 EDGES = [-1, -1e-9, 0, 0.5, 1, 1 + 1e-9, 2.0, 10**15, 10**15 + 1, True, "inf", None, "x" * 101]
@@ -274,7 +285,7 @@ EDGES += ["x" * 10_001, [], {}]
 @every_statement
 def test_typed_fields_have_the_limits_of_the_schema(name, seed):
     """At and beyond the ends of ranges, of lengths and of types."""
-    statement, rng = STATEMENTS[name], np.random.default_rng(seed)
+    statement, rng = statement_of(name), np.random.default_rng(seed)
     found = list(places(statement, (str, int, float, list, dict)))[1:]
     for index in rng.choice(len(found), size=min(4, len(found)), replace=False):
         at = found[index]
@@ -310,7 +321,7 @@ def test_every_way_to_fit_gives_a_statement_that_adds_up(name):
 
 
 def test_ways_to_fit_compose_in_all_ways():
-    reports = [BATCHES, *map(report_of, MODELS)]
+    reports = [reported("topics, batches"), *map(report_of, MODELS)]
     nodes = [json.loads(report.to_json())["composition"] for report in reports]
     found = set().union(*map(kinds, nodes))
     assert found == {"releases", "parallel", "selection"}

@@ -18,7 +18,7 @@ from cases import (
     STREAMED,
     Case,
     covered,
-    observed,
+    observed_once,
 )
 
 from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA, make_private_scorer
@@ -59,7 +59,7 @@ def turned(X):
 def holds(case: Case) -> None:
     data = case.draw()
     X, y, groups = case.given(data)
-    model, _ = observed(case, data)
+    model, _ = observed_once(case)
     model.set_params(accountant=None)
     found, wrong = list(doors(model)), turned(X)
     assert {"transform", "score"} & {name for name, _ in found}

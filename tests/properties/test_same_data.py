@@ -1,14 +1,7 @@
 """The same data in any form gives the same released inputs, and then the same model."""
 
-from functools import cache
-
 import numpy as np
-from cases import ALL_BUT_FORMS, READERS, SEARCHES, STREAMED, Case, covered, observed
-
-
-@cache
-def plain_of(case: Case):
-    return observed(case, case.draw())
+from cases import ALL_BUT_FORMS, READERS, SEARCHES, STREAMED, Case, covered, observed_once
 
 
 def numbers_of(exact):
@@ -21,11 +14,11 @@ def unlike_rows(case: Case) -> bool:
 
 
 def holds(case: Case) -> None:
-    model, releases = observed(case, case.draw())
+    model, releases = observed_once(case)
     other = case.plain()
     if case["groups"] == "one row each" and not unlike_rows(case):
         other = other.with_(groups="none")
-    plain, expected = plain_of(other)
+    plain, expected = observed_once(other)
     assert [one.name for one in releases] == [one.name for one in expected]
     # Entries come, and get their noise, in the order in which they are given.
     in_order = True

@@ -25,4 +25,6 @@ def test_searches_of_one_seed_draw_any_candidate(name):
     case, found = plain(name, payer="none"), set()
     for _ in range(20):
         found.add(str(case.fit(case.build(), case.draw()).best_params_))
-    assert len(found) == 2
+        if len(found) == 2:
+            return
+    pytest.fail("all are the same")

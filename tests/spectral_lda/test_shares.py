@@ -95,7 +95,7 @@ def test_noise_is_as_large_as_said_and_falls_with_persons_and_epsilon(neighbours
     """
     rng, said = np.random.default_rng(seed), []
     lda = MODELS[neighbours]
-    for n, epsilon in ((2000, 4.0), (8000, 4.0), (2000, 16.0)):
+    for n, epsilon in ((2000, 4.0), (4000, 4.0), (2000, 16.0)):
         X, by, persons = posts(rng, n)
         given, errors, ratios, inside = {"groups": persons, "delta": delta}, [], [], []
         for _ in range(30):

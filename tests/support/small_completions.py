@@ -3,11 +3,14 @@
 import math
 
 import numpy as np
+import pytest
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion
 
 INF = float("inf")
 MODELS = [PrivateCPCompletion, PrivateTuckerCompletion]
+# Of what is the same for both, the second is tried at night.
+ONE_BY_DAY = [MODELS[0], pytest.param(MODELS[1], marks=pytest.mark.nightly)]
 PERTURBATIONS = ["input", "sufficient_statistics", "gradient", "output"]
 SHAPE = (9, 8, 6)
 SLICE = {"unit_mode": 0, "shape": SHAPE}
