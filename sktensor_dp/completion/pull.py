@@ -52,13 +52,14 @@ class Pull(NamedTuple):
         """Standard error of effects that were divided by `gain`, relative to the effects."""
         gain = float(self.gain(by_clip))
         ratios = gain / (1 - self.values * by_clip)
-        of_form = self.of_form(by_clip) / gain
+        of_form = float(self.of_form(np.array([by_clip]))[0]) / gain
         return math.sqrt(self.weights @ (ratios - 1) ** 2 + of_form**2)
 
-    def of_form(self, by_clip: float) -> float:
+    def of_form(self, by_clip: Floats) -> Floats:
         """Relative error of effects if pulls fall with the density of residuals, not with tails."""
-        density = math.exp(-(float(ndtri(min(by_clip, 1.0) / 2)) ** 2) / 2)
-        return abs(float(self.weights @ self.values)) * (density - by_clip)
+        normal = ndtri(np.minimum(by_clip, 1.0) / 2).tolist()
+        densities = np.array([math.exp(-(z**2) / 2) for z in normal])
+        return abs(float(self.weights @ self.values)) * (densities - by_clip)
 
     def beyond(self, clip: float | Floats, effects: float) -> Any:
         """Root mean square of what each clip takes from normal `effects` times the pull."""
@@ -93,10 +94,11 @@ class OfClips(NamedTuple):
     by_clip: Floats  # as `pull_by_clip`
     shifts: Floats  # errors of effects, as values are skewed
 
-    def without(self, pull: Pull) -> "OfClips":
-        """Numbers of effects divided by the gains of this `pull`."""
+    def without(self, pull: Pull) -> tuple["OfClips", Floats]:
+        """Numbers of effects divided by the gains of this `pull`, and errors of its form."""
         gains = pull.gain(self.by_clip)
-        return OfClips(self.precisions * gains**2, self.by_clip / gains, self.shifts)
+        divided = OfClips(self.precisions * gains**2, self.by_clip / gains, self.shifts)
+        return divided, pull.of_form(self.by_clip) / gains
 
 
 def expected_square_errors(
@@ -107,16 +109,12 @@ def expected_square_errors(
     `effects` is the root mean square of the effects of `n_rows` rows, `pull` the posterior by past
     releases.
     """
-    of_forms = [
-        np.array([*map(pull.of_form, clips.by_clip.tolist())]) / pull.gain(clips.by_clip)
-        for clips in (past, planned)
-    ]
-    past, planned = past.without(pull), planned.without(pull)
+    (past, form_of_past), (planned, form) = past.without(pull), planned.without(pull)
     of_past = float(past.precisions.sum())
     totals = of_past + planned.precisions
     by_clip, shifts, of_form = (
         (past.precisions @ own + planned.precisions * new) / totals
-        for own, new in (*zip(past[1:], planned[1:], strict=True), of_forms)
+        for own, new in (*zip(past[1:], planned[1:], strict=True), (form_of_past, form))
     )
     # Precision by which releases tell the pull: by their difference from those of other clips.
     differences = planned.by_clip - past.precisions @ past.by_clip / of_past

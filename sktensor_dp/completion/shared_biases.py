@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,15 +114,21 @@ def clip_of_least_error(
     at sensitivity and response 1; `apart` and `effects` are root mean squares over rows, of the
     distance from mean to median, and of effects, which have the `pull`.
     """
-    clips = np.geomspace(least, widest, N_CLIPS)
-    sensitivities = np.array([*map(SharedRowSums.largest_distance, longest_sum(clips).tolist())])
-    precisions = (clipped_response(clips) / sensitivities / noise) ** 2
-    by_clips = pull_by_clip(clips, share_varied, shortened(clips, share_varied))
+    clips, responses, by_clips, shifts = _clips_between(least, widest, share_varied)
     # Units that do not vary differ from effects by the pull, of which clips take a part.
     beyond = pull.beyond(clips, effects) * (1 - share_varied) / pull.gain(by_clips)
-    of_clips = np.array([shift_by_clip(clip, widest) for clip in clips.tolist()])
-    planned = OfClips(precisions, by_clips, np.hypot(apart * of_clips, beyond))
+    planned = OfClips((responses / noise) ** 2, by_clips, np.hypot(apart * shifts, beyond))
     return float(clips[np.argmin(expected_square_errors(past, planned, pull, effects, n_rows))])
+
+
+@lru_cache(maxsize=64)  # forecasts ask for the same ones hundreds of times
+def _clips_between(least: float, widest: float, share_varied: float) -> tuple[Floats, ...]:
+    """Clips, their responses over sensitivities, `pull_by_clip` and `shift_by_clip` of each."""
+    clips = np.geomspace(least, widest, N_CLIPS)
+    sensitivities = np.array([*map(SharedRowSums.largest_distance, longest_sum(clips).tolist())])
+    by_clips = pull_by_clip(clips, share_varied, shortened(clips, share_varied))
+    shifts = np.array([shift_by_clip(clip, widest) for clip in clips.tolist()])
+    return clips, clipped_response(clips) / sensitivities, by_clips, shifts
 
 
 class _Round(NamedTuple):
