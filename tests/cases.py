@@ -160,8 +160,8 @@ MODELS |= {
     ),
     "CP, persons second": _entries(PrivateCPCompletion, "slices", unit_mode=1),
 }
-# Persons share the same with both kinds of completions, which differ where directions are found.
-AT_NIGHT = ("Tucker, persons",)
+# Persons share the same with both kinds of completions, and one kind finds directions by day.
+AT_NIGHT = ("Tucker, persons", "CP, persons, directions")
 STREAMED = {name for name, model in MODELS.items() if model.streams}
 BATCHED = {
     name for name, model in MODELS.items()

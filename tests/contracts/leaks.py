@@ -194,7 +194,7 @@ def _of_nothing(row: Row) -> Row:
 
 # A fitted model is compared in one way, however it was fitted; sessions are asked in several.
 OFTEN = (
-    "topics", "CP", "words", "search", "CP, persons", "components, stream",
-    "components, each step", "Tucker, persons, directions",
+    "topics", "CP", "words", "search", "components, stream", "components, each step",
+    "Tucker, persons, directions",  # with all that persons are asked for
 )  # fmt: skip
 ROWS = {row.name: _of_nothing(row) for row in SMALL}
