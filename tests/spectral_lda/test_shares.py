@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import cache, partial
 
 import dask.array as da
 import dask.dataframe as dd
@@ -97,12 +98,11 @@ def test_noise_is_as_large_as_said_and_falls_with_persons_and_epsilon(neighbours
     lda = MODELS[neighbours]
     for n, epsilon in ((2000, 4.0), (4000, 4.0), (2000, 16.0)):
         X, by, persons = posts(rng, n)
-        given, errors, ratios, inside = {"groups": persons, "delta": delta}, [], [], []
+        shares = partial(lda.shares_by, X, by, VALUES, groups=persons, delta=delta)
+        exact_of, errors, ratios, inside = cache(partial(shares, epsilon=math.inf)), [], [], []
         for _ in range(30):
-            found = lda.shares_by(X, by, VALUES, epsilon=epsilon, **given)
-            given["texts_per_person"] = found.texts_per_person_
-            exact = lda.shares_by(X, by, VALUES, epsilon=math.inf, **given)
-            given["texts_per_person"] = "auto"
+            found = shares(epsilon=epsilon)
+            exact = exact_of(texts_per_person=found.texts_per_person_)
             sums, sigma = found.sums_ + found.rest_sums_, np.hypot(found.sigma_, found.rest_sigma_)
             errors.append((sums - exact.sums_) / sigma)
             ratios.append((found.shares_ - exact.shares_) / found.noise_std_)
