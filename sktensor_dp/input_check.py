@@ -226,8 +226,9 @@ class InputCheck(HasAccountant):
     def too_few(self) -> dict[str, float]:
         """Fractions that a fit needs, for each test that fewer rows pass.
 
-        Of tests that may fail more than `least` for certain; of others all but what noise explains
-        or does no harm, as wrong data cost the whole epsilon of a fit, and a stop costs no more.
+        Of a test that may fail, more than `least` of rows have to pass for certain. Of one for
+        several rows of a unit, more than noise. Of any other, all but what noise explains or does
+        no harm: wrong data cost the whole epsilon of a fit, a stop the check alone.
         """
         if self.is_hidden:
             return {}
@@ -237,10 +238,11 @@ class InputCheck(HasAccountant):
             needed = dict.fromkeys(optional, self.least + 2 * self.sigma)
             if SEVERAL_ROWS in {*self.fractions} - {*self.may_fail}:
                 needed[SEVERAL_ROWS] = 2 * self.sigma
-        least = 1 - most_failing(self.sigma_of_all, self.n_units)
-        if strict and self.fractions[ALL if ALL in self.fractions else strict[0]] <= least:
+        all_but = 1 - most_failing(self.sigma_of_all, self.n_units)
+        if strict and self.fractions[ALL if ALL in self.fractions else strict[0]] <= all_but:
             failing = self._beyond(strict, self.sigma).items()
-            needed |= dict.fromkeys([name for name, x in failing if 1 - x <= least] or [ALL], least)
+            names = [name for name, x in failing if 1 - x <= all_but] or [ALL]
+            needed |= dict.fromkeys(names, all_but)
         return {name: least for name, least in needed.items() if self.fractions[name] <= least}
 
     @property

@@ -162,14 +162,16 @@ class Ratings(Run):
         return super().on_seen()
 
     def helps(self, most_epsilon: float) -> list[str]:
-        """Changes that would show more: directions, or averages of items before them."""
+        """Changes that would show averages of items, if noise hides them, or else directions."""
         if self._averages_are_hidden():
             return self._for_averages() or super().helps(most_epsilon)
         # The forecast is for one direction, and says nothing of what shows a further one.
         if self.n_seen():
             return []
-        none = ["--rank 0, which spends all on averages"] if self._seeks_directions() else []
-        return [*self._for_directions(), *none]
+        helps = self._for_directions()
+        if self._seeks_directions():
+            helps = [*helps, "--rank 0, which spends all on averages"]
+        return helps
 
     def _seeks_directions(self) -> bool:
         plan, _ = self.models["ratings"]._plan(self.n_units, (self.n_units, self.n_items))

@@ -352,10 +352,10 @@ def _log_growth(weights: Floats, root_each: float, mu: float, k: Integers) -> Fl
     number of a unit's entries, `mu` the budget of a sweep.
     """
     cell_weight = float((weights**2).sum()) / max(float(weights.sum()), LEAST_WEIGHT)
-    # By its weight w a cell adds w root_each v, v the variance of a component.
+    # A cell of weight w adds w root_each v, v the variance of a component.
     signal = cell_weight * root_each * defaults.COMPONENT_VARIANCE * mu
     signal /= SharedFactorSums.largest_distance
-    # Weights w are divided by their norm: w_1^2 / |w| is E[chi_k] / k on average.
+    # A unit's weights u in the k columns are divided by their norm: u_1^2 / |u| is E[chi_k] / k.
     return np.log1p((signal * chi.mean(k) / k) ** 2)
 
 

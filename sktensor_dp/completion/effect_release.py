@@ -163,9 +163,9 @@ def _part_by_first(distances: Floats, by_noise: Floats, by_moves: Floats) -> flo
 def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floats:
     """Weights (2,) of the blocks of units with entries in several rows of a mode, and in one.
 
-    Residuals of the former are about a unit's own level. Those of the latter contain the level,
-    which may be why their entries are in that row: they hardly count where the others tell effects.
-    `weight_each` is the mean weight of an entry.
+    From entries of units with several rows the unit's own level is subtracted. It cannot be from
+    those of units with one row, and may decide in which row they are: they hardly count where the
+    others tell effects. `weight_each` is the mean weight of an entry.
     """
     variance = np.mean([release.sigma**2 for release in releases]) / len(releases)
     counts = np.mean([release.counts for release in releases], axis=0)
@@ -177,12 +177,13 @@ def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floa
 def weights_by_size(
     sizes: Floats, weight_each: float, noise: float, sampling: float | Floats
 ) -> Floats:
-    """Weights, the larger 1, of the two blocks of `block_weights`, by their precision.
+    """Weights, the larger 1, of sums in the two blocks of `block_weights`, for the least error.
 
     `sizes` are a row's weights in the blocks, `noise` the variance of a sum, and `sampling` that of
     an entry.
     """
-    # Entries of a unit with one row contain its whole level, whose variance is relative to theirs.
+    # Entries of units with one row contain these units' levels, of variance LEVEL_VARIANCE in that
+    # of entries, which may be one and the same for a row.
     of_levels = np.array([0.0, kernel_defaults.LEVEL_VARIANCE]) * sizes
     errors = noise + (weight_each + of_levels) * sampling * sizes
     precisions = sizes / (errors + LEAST_WEIGHT)

@@ -316,7 +316,7 @@ def with_index_of_units(indices: Indices, mode: int, X: object) -> Indices:
 
     Without entries or that column these are `indices` themselves.
     """
-    # This index is private: no fit keeps it.
+    # Ids in `X` are private, unlike names of other indices: no fit keeps this index.
     columns = _columns(X)
     if mode >= len(columns) or len(columns[mode]) == 0:
         return indices  # `encoded_columns` refuses too few columns

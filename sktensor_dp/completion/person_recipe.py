@@ -240,7 +240,8 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
     # Rare answers have a mean at the end, too, but vary within persons.
     if is_at_end(mean / share, sigma / share, half) and variance <= 3 * sigma:
         return (DoubtfulParameterWarning(AT_EDGE),)
-    # Mean deviations stand out of noise earlier than variances, but are small also if most are 0.
+    # In units of half the range. Mean deviations stand out of noise earlier than variances, but are
+    # small also if most are 0: where they are released they decide, and variances may not object.
     least = 2 * LEAST_DEVIATION
     largest = half * least**2 * share * measured_part
     is_wide = variance + 3 * sigma < largest

@@ -270,8 +270,8 @@ class RecommenderMixin(FoldInMixin):
         Raises
         ------
         ValueError
-            If no components were found, or `mode` is that of units, whose own weights were
-            not released.
+            If no components were found, `row` or `mode` is unknown, or `mode` is that of units,
+            whose own weights were not released.
 
         Notes
         -----

@@ -73,11 +73,12 @@ def by_own_level(each: float) -> float:
 
 
 def shift_by_clip(clip: float, widest: float) -> float:
-    """Shift of effects by clipped residuals, over the distance from their mean to their median.
+    """Shift of effects by a clip of residuals, divided by the residuals' mean less their median.
 
-    Both clips are in deviations of residuals, of which none is beyond the `widest`.
+    `clip`, and `widest`, beyond which no residual is, are in deviations of residuals.
     """
-    # Part of the mean that lies beyond a clip in exponential tails, which mixed deviations have.
+    # Residuals of rows with different deviations have tails about as exponential ones, of which a
+    # mean of (1 + c) exp(-c) lies beyond c.
     return max((1 + clip) * math.exp(-clip) - (1 + widest) * math.exp(-widest), 0.0)
 
 
@@ -108,11 +109,12 @@ def clip_of_least_error(
     past: OfClips, noise: float, apart: float, effects: float, n_rows: int, pull: Pull,
     least: float, widest: float, share_varied: float = 1.0,
 ) -> float:  # fmt: skip
-    """Clip from `least` to `widest` of all releases to come by which biases should err least.
+    """Choose the clip, from `least` to `widest`, by which biases should err least in the end.
 
-    All is in deviations of residuals: `noise` is that of a row's effect by these releases together,
-    at sensitivity and response 1; `apart` and `effects` are root mean squares over rows, of the
-    distance from mean to median, and of effects, which have the `pull`.
+    All releases to come are taken to have it, and all is in deviations of residuals. `noise` is
+    that of a row's effect by these releases together, at sensitivity and response 1. `apart` is the
+    root mean square over rows of the distance from mean to median, `effects` that of effects. The
+    `pull` is by how much effects are moved if units that do not vary are clipped, too.
     """
     clips, responses, by_clips, shifts = _clips_between(least, widest, share_varied)
     # Units that do not vary differ from effects by the pull, of which clips take a part.

@@ -103,12 +103,12 @@ class IndexSet(SortedEntries):
         """Sum `terms` (n_entries, ...) over the entries in each row of `mode`; (n_rows, ...)."""
         return sums_by_row(self.rows(mode), terms, self.shape[mode])
 
-    def grams(self, mode: int, rows: Floats) -> Floats:
-        """Sums of ``z z'`` over the entries of each row of `mode`, z their `rows`; (n, r, r)."""
-        r = rows.shape[1]
+    def grams(self, mode: int, vectors: Floats) -> Floats:
+        """Sum ``z z'``, z of `vectors` (n_entries, r), over entries by row of `mode`; (n, r, r)."""
+        r = vectors.shape[1]
         result = np.empty((self.shape[mode], r, r))
         for a in range(r):
-            row_from_diagonal = self.sums(mode, rows[:, a, None] * rows[:, a:])
+            row_from_diagonal = self.sums(mode, vectors[:, a, None] * vectors[:, a:])
             result[:, a, a:] = result[:, a:, a] = row_from_diagonal
         return result
 

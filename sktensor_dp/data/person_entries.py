@@ -101,7 +101,7 @@ class PersonChunks(ValueRange):
 def by_unit(
     coordinates: Integers, values: Floats, shape: tuple[int, ...], unit_mode: int
 ) -> Integers:
-    """Order that sorts entries by unit, then by the other modes, then by value."""
+    """Order that sorts entries by unit, then by the other modes (the last first), then by value."""
     # Values are the last key, so that a mean does not depend on the order of the rows.
     modes = [unit_mode, *(m for m in reversed(range(len(shape))) if m != unit_mode)]
     keys = [coordinates[:, m] for m in modes]

@@ -110,11 +110,11 @@ class Units:
 
 
 def scale_to(norms: Floats, limit: float) -> Floats:
-    """Clipping factors ``min(1, limit / norm)``, of the shape of `norms`; 0 for a norm of NaN."""
-    # A norm of NaN passes every comparison with a limit: scale it to 0, as an infinite one.
+    """Clipping factors ``min(1, limit / norm)``; 0 for a norm of NaN, if the limit is finite."""
     if math.isinf(limit):
         return np.ones_like(norms)
     factors = limit / np.maximum(norms, limit)
+    # A norm of NaN passes every comparison with a limit: scale it to 0, as an infinite one.
     factors[np.isnan(factors)] = 0.0
     return factors
 
@@ -327,6 +327,6 @@ def chunks_of_partition(
     """Yield the chunks of a partition, each with whole units."""
     chunks = kind([partition], None, n_features, prepared=prepared)
     yield from chunks
-    # Rows without labels would each be a unit, which is another guarantee.
+    # Known once all are read. Rows without labels would each be a unit, which is another guarantee.
     if chunks.grouped != grouped:
         raise ValueError(MIXED)

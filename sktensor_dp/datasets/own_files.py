@@ -1,6 +1,7 @@
 """Texts and columns of one's own, from folders and files.
 
-Errors name files, lines, numbers of columns and types, and never show what is in a file.
+Errors name files, lines, numbers of columns and types, and never show rows of a file. They show
+names of columns where these are public, and one that is like the name that was given.
 """
 
 import codecs

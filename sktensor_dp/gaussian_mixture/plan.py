@@ -74,7 +74,7 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         fractions = with_histogram(NormHistogram.name, fractions)
     n_steps, mu = EXACT_STEPS, strength(estimator.epsilon, estimator.delta)
     if mu < math.inf:
-        # A step for each `ROWS_A_STEP` of rows times mu, beside FEWEST_STEPS - 1.
+        # Beside FEWEST_STEPS - 1 one for each `ROWS_A_STEP`, of rows times mu by group and column.
         allowed = n_samples * mu / (k * n_features) / defaults.ROWS_A_STEP
         n_steps = int(min(max(round(FEWEST_STEPS - 1 + allowed), FEWEST_STEPS), MOST_STEPS))
     # Uses by `release_steps` or `release_filled`, `release_tails`, and `release_start`.
@@ -82,7 +82,7 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses)
-    # Spare groups take a quarter of the steps: not of few.
+    # Spare groups are merged after a quarter of the steps: have none where steps are few.
     has_spare = k > 1 and n_steps // 2 >= FEWEST_STEPS
     n_spare = defaults.SPARE if has_spare else 0
     # As if a group had a k-th of the rows, and averaging over steps divided the noise by a root.

@@ -250,7 +250,7 @@ def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> Mixtu
 def release_statistics(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
 ) -> WhitenedStatistics:
-    """Release the statistics of an EM step, in each group's own frame."""
+    """Release the statistics of an EM step, in each group's frame (of one shape if "tied")."""
     d = model.means.shape[1]
     clip, pooled = plan.clip, plan.covariance_type == "tied"
     shape_part = "full" if pooled else plan.covariance_type
@@ -385,7 +385,7 @@ def skew_of_groups(
     bias = simulated_bias(
         model, ball.radius, signs, plan.clip, early, n_steps, plan.covariance_type
     )
-    whole = float(np.interp(SIMULATED, tails.logs, tails.skewness))
+    whole = float(np.interp(SIMULATED, tails.logs, tails.early_shift))
     parts = np.clip(-signs * bias.shifts.T / whole, LEAST_SHOWN, 1.0)
     shared = shared_tails(-signs * shifts, deviations, parts, tails)
     squares = np.tensordot(np.square(shared.square / SIMULATED**2), bias.moves**2, axes=1)

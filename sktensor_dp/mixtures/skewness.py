@@ -35,7 +35,7 @@ class Tails(NamedTuple):
     """Numbers (m,) of log-normal columns of rising skewness, in deviations by clipped EM steps."""
 
     logs: Floats  # deviation of logs
-    skewness: Floats  # minus the shift of early clipped rows about the mean by steps
+    early_shift: Floats  # of early clipped rows about the mean by steps, downwards
     cut: Floats  # what clips take off the mean
     spread: Floats  # true deviation
 
@@ -99,7 +99,7 @@ def expected_tails(
     likely. All numbers are in fitted deviations.
     """
     tails = log_normal_tails(clip, early)
-    differences = np.abs(shifts)[..., None] - np.append(tails.skewness, -tails.skewness)
+    differences = np.abs(shifts)[..., None] - np.append(tails.early_shift, -tails.early_shift)
     log_odds = -np.square(differences / noise[:, None, None]) / 2
     odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
     odds /= odds.sum(axis=-1, keepdims=True)

@@ -85,7 +85,8 @@ def warnings_of_noise(
         NotEnoughDataWarning(
             f"Of {counted(wanted, 'component')} asked for, released values show "
             f"{fitted.n_resolved} above their noise; {len(fitted.components)} were fitted. "
-            "A larger epsilon, a smaller data_norm or fewer n_components would help, and for "
+            f"{'' if math.isinf(epsilon) else 'A larger epsilon, a smaller data_norm or '}"
+            f"{'F' if math.isinf(epsilon) else 'f'}ewer n_components would help, and for "
             "fits of samples more of them (see forecast())."
         ),
     )

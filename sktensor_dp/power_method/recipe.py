@@ -152,7 +152,7 @@ def release_power_step(ask: Session, query: PowerIterations | TensorPowerIterati
     """Release a power step; the answer's value is ``T(I, u, u)`` for the columns u of the query."""
     # `sigma` is that of the released coordinates, which is right in the span of the columns.
     # Outside of it noise of `PowerIterations` is smaller by sqrt(3): `OnlinePowerMethod` corrects
-    # means.
+    # that when it averages answers.
     released = ask(query)
     return replace(released, value=query.decoded(released.value))
 

@@ -492,7 +492,7 @@ class BudgetAccountant(TableDisplay):
         return alike[-1] if len(alike) >= n_meant else None
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
-        """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
+        """Raise BudgetError if a search cannot be paid, or leaves an epsilon without any delta."""
         for entry in entries:
             self._check_part(entry.cost.epsilon, entry.cost.delta, entry.cost)
         self.check_charge(entries)

@@ -112,7 +112,7 @@ def merged(rows: Iterable[ReleaseRecord]) -> tuple[ReleaseRecord, ...]:
 
 
 def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
-    """Possible costs to one unit; the true cost is at most one of them."""
+    """Possible costs to one unit; the true cost is within one of them, it is not known which."""
     if node.kind == "releases":
         return (PrivacyCost.total(node.spent),)
     if node.kind == "selection":

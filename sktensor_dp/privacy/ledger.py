@@ -395,7 +395,7 @@ class Ledger:
     def _insert(
         self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry], ticket: str
     ) -> int:
-        """Store charges in one transaction and return their number."""
+        """Store entries as one charge, in the caller's transaction; return the charge's number."""
         cursor = connection.execute(
             "INSERT INTO charges (committed, ticket) VALUES (?, ?)",
             (datetime.now(UTC).isoformat(), ticket),

@@ -264,7 +264,7 @@ class Session(AbstractContextManager["Session"]):
         return cost
 
     def _record(self, query: Query, release: _Admitted, paying: str, uses: int) -> None:
-        """Take what pays for a release, add it to the report, and announce it."""
+        """Take `uses` planned uses of `paying` for one release; report and announce it."""
         row = ReleaseRecord(
             name=query.name, description=query.description, sensitivity=release.sensitivity,
             sigma=release.sigma, uses=1, mechanism=release.mechanism.law.id, **asdict(release.cost),

@@ -66,7 +66,8 @@ class ExpectedCounts(query.NonNegative):
         """Clipped sum of expected counts, of shape (n_components, n_features)."""
         with np.errstate(all="ignore"):
             ratios, scaled = self._one_topic(chunk) if self.single else self._mixed(chunk)
-            # In double precision: rounding in sums over many documents would exceed the slack.
+            # `scaled` has double precision: sums over many documents in single precision would be
+            # rounded by more than NORM_SLACK.
             result = sum_over_rows(len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows])
         return result.T if self.single else result.T * self.topics
 

@@ -144,7 +144,7 @@ class _SpectralFit:
         plan, options = self._plan, self._options
         count_clip = self._clips.release_for_counts(plan.clip_quantile)
         query = WordFrequencies(count_clip)
-        if plan.all_words:  # pairs of them follow: a document has one weight in all moments
+        if plan.all_words:  # both clips apply to both moments: a document has one weight
             pair_clip = self._release_pair_clip(words=None, count_clip=count_clip)
             query = WordFrequencies(count_clip, (pair_clip,), plan.least_tokens)
         noisy = self._ask(query)

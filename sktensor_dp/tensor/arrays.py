@@ -150,7 +150,8 @@ def check_finite(name: str, *arrays: Any) -> None:
 def extreme_scale(*arrays: Any) -> float:
     """Power of two near the largest size of the numbers if it is out of range; else 1.
 
-    Numbers divided by it are in the range of `LEAST_SIZE` and `LARGEST_SIZE`.
+    The largest of the numbers, divided by it, is between `LEAST_SIZE` and `LARGEST_SIZE`, if it is
+    finite and not 0.
     """
     largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     if largest == 0 or LEAST_SIZE <= largest <= LARGEST_SIZE or not math.isfinite(largest):

@@ -206,8 +206,9 @@ def _expected_threshold(plan: WordPlan, length: float) -> float:
     # Votes of an ordinary document for a word, relative to equal votes for all its words: it votes
     # for some of them only.
     ordinary_votes = 2.0
-    # A word needs enough in its bucket to get votes, and to get enough of them: its weight is what
-    # its bucket has, relative to what would give it the fraction `AIM` of the votes it needs.
+    # A word needs enough in its bucket to get votes, and to get enough of them. Its b documents
+    # have the weight ``b root(max_words) / (AIM needed_votes)`` and give ``ordinary_votes b
+    # root(max_words) weight`` votes: as many as are needed if b is `for_votes`.
     for_votes = plan.needed_votes * math.sqrt(defaults.AIM / ordinary_votes / plan.max_words)
     in_bucket = 1 / math.sqrt(length)  # by such a document
     by_bucket = max(plan.needed_in_bucket, for_votes) / in_bucket

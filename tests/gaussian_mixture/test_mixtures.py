@@ -333,7 +333,7 @@ def test_steps_do_not_cut_the_tail_of_a_skewed_column(seed):
 def test_shifts_show_the_tail_that_groups_share(seed):
     clip, early, k, logs = clipping_at(3, 0.999), clipping_at(3, EARLY), 4, 0.5
     tails, parts = log_normal_tails(clip, early), np.full((k, 4), 0.8)
-    shift = 0.8 * np.interp(logs, tails.logs, tails.skewness)
+    shift = 0.8 * np.interp(logs, tails.logs, tails.early_shift)
     # A tail in all groups, or in all but one, whose rows others took; to the left; in none.
     skewness = shift * np.array([[1, 1, -1, 0], [1, 1, -1, 0], [1, 1, -1, 0], [1, 0, -1, 0]])
     found = shared_tails(skewness, np.full(k, 0.005), parts, tails)
