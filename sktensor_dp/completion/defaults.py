@@ -2,6 +2,8 @@
 
 # Number of releases of the biases of a mode if persons are the units, each about the biases so far.
 ROUNDS = 6
+# Least weight of a row in releases of biases, over that of the row that weighs most.
+LEAST_ROW_WEIGHT = 0.5
 # Prior scale of the logarithm of the ratio of effects of medians to effects of means, where values
 # of all persons vary; also of the part of effects that a release misses where persons have entries
 # in a part of the rows alone.

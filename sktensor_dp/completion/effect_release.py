@@ -25,7 +25,7 @@ class EffectRelease:
 
     sums: Floats  # (n_rows,): of clipped residuals, in clips; (2, n_rows) before blocks are joined
     counts: Floats  # of the same shape: of entries
-    sigma: float  # deviation of the noise of each number
+    sigma: Floats  # deviations of the noise of both; of the shape of `counts`
     response: float | Floats  # change of a mean clipped residual by an effect of 1; by row
     about: Floats  # (n_rows,): effects that residuals are about
     spread: float | Floats  # deviation of a clipped residual; by row
@@ -36,7 +36,7 @@ class EffectRelease:
 
     def joined(self, weights: Floats) -> "EffectRelease":
         """Release with the sum of both blocks by `weights` (2,), the larger of which is 1."""
-        sigma = self.sigma * float(np.linalg.norm(weights))
+        sigma = np.sqrt(weights**2 @ self.sigma**2)
         return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
     def estimates(self, counts: Floats) -> Floats:
@@ -54,15 +54,11 @@ class EffectRelease:
         `missed` is as for `errors_of_releases`.
         """
         sums = np.stack([release.sums for release in releases])
-        sigmas = np.array([release.sigma for release in releases])
+        sigmas = np.stack([release.sigma for release in releases])
         responses = np.stack([release.response for release in releases])
-        # Without noise all counts weigh the same.
-        precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
-        count_weights = precisions / precisions.sum()
-        counts = count_weights @ np.stack([release.counts for release in releases])
-        sigma = float(np.sqrt(count_weights**2 @ sigmas**2))
+        counts, sigma = pooled_counts(releases)
         # Releases are compared over rows by weights: the least precision that any gives effects.
-        row_weights = np.min(precisions[:, None] * responses**2, axis=0)
+        row_weights = np.min(_precisions(sigmas) * responses**2, axis=0)
         row_weights /= row_weights.sum()
         # Divided by their responses, sums of all releases estimate the same row totals of effects,
         # with noise of variance (sigma / response)^2. Releases are compared by differences of rows:
@@ -73,14 +69,14 @@ class EffectRelease:
         about -= constants - constants[-1]
         compared = _Compared(
             about - _constants(about * counts, counts, row_weights),
-            totals - constants * counts, (sigmas[:, None] / responses) ** 2,
+            totals - constants * counts, (sigmas / responses) ** 2,
         )  # fmt: skip
         errors = errors_of_releases(releases, compared, counts, row_weights, missed)
         parts = weights_of_least_error(errors).T
         # An uncertain pull multiplies all rows alike: it is no reason to shrink them to their mean.
         pulled = sum(part * release.pulled for part, release in zip(parts, releases, strict=True))
         response = responses[-1]
-        if sigma > 0:
+        if sigma.all():
             # With this response sums err as much as counts do by noise: `sigma` is for both.
             variances = np.einsum("ij,jik,kj->j", parts, errors, parts) - (pulled * counts) ** 2
             response = sigma / np.sqrt(variances)
@@ -94,6 +90,20 @@ class EffectRelease:
                 part * release.spread for part, release in zip(sum_parts, releases, strict=True)
             ),
         )  # fmt: skip
+
+
+def pooled_counts(releases: Sequence[EffectRelease]) -> tuple[Floats, Floats]:
+    """Counts averaged by precision, and deviations of their noise; both as those of a release."""
+    sigmas = np.stack([one.sigma for one in releases])
+    parts = _precisions(sigmas)
+    parts /= parts.sum(axis=0)
+    counts = np.sum(parts * np.stack([one.counts for one in releases]), axis=0)
+    return counts, np.sqrt(np.sum((parts * sigmas) ** 2, axis=0))
+
+
+def _precisions(sigmas: Floats) -> Floats:
+    """Inverse variances; without noise all are 1."""
+    return sigmas**-2.0 if sigmas.all() else np.ones_like(sigmas)
 
 
 class _Compared(NamedTuple):
@@ -167,15 +177,15 @@ def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floa
     those of units with one row, and may decide in which row they are: they hardly count where the
     others tell effects. `weight_each` is the mean weight of an entry.
     """
-    variance = np.mean([release.sigma**2 for release in releases]) / len(releases)
-    counts = np.mean([release.counts for release in releases], axis=0)
+    counts, sigma = pooled_counts(releases)
+    variances = np.mean(sigma**2, axis=1)
     # Mean weight of a row in each block, less a deviation of its noise.
-    sizes = np.maximum(counts.mean(axis=1) - math.sqrt(variance / counts.shape[1]), 0.0)
-    return weights_by_size(sizes, weight_each, float(variance), releases[-1].spread ** 2)
+    sizes = np.maximum(counts.mean(axis=1) - np.sqrt(variances / counts.shape[1]), 0.0)
+    return weights_by_size(sizes, weight_each, variances, releases[-1].spread ** 2)
 
 
 def weights_by_size(
-    sizes: Floats, weight_each: float, noise: float, sampling: float | Floats
+    sizes: Floats, weight_each: float, noise: float | Floats, sampling: float | Floats
 ) -> Floats:
     """Weights, the larger 1, of sums in the two blocks of `block_weights`, for the least error.
 

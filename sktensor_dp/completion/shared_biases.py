@@ -15,6 +15,7 @@ from sktensor_dp.completion.effect_release import (
     LEAST_WEIGHT,
     EffectRelease,
     block_weights,
+    pooled_counts,
 )
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.model import LEAST_UNEXPLAINED, unexplained_variance
@@ -25,6 +26,7 @@ from sktensor_dp.completion.pull import (
     measured_pull,
     pull_by_clip,
 )
+from sktensor_dp.completion.row_weights import row_weights
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -141,6 +143,7 @@ class _Round(NamedTuple):
     means: list[Floats]  # of effects of each shared mode at the time
     left: Floats  # (2,): by how much units' sums in each block are less than possible
     most: float  # largest norm of these, over that of counts
+    sigma: float  # deviation of the noise of each released number
 
     def of_others(self, place: int) -> Floats:
         """Effects of all modes but the one at `place`, one after the other."""
@@ -168,6 +171,8 @@ class SharedBiases:
     total_variance: float  # of that sum, by noise
     n_alone: float  # weight, and so number, of units with entries in one row alone
     _noise_of_sum: float  # deviation of noise in the last release, over its sensitivity
+    _moments: Floats  # (2, n_rows): posterior means of a row's weight in sums, and of its square
+    _by_noise: Floats  # (n_rows,): deviations of effects by noise of all releases, times weights
     _linear: Sequence[EffectRelease]  # all so far, of linear response, pull included
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
@@ -181,6 +186,7 @@ class SharedBiases:
         zeros = np.zeros(self._shape[mode])
         self.effects = SharedEffects(zeros, zeros, zeros, prior_variance=0.0)
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
+        self._moments = np.ones((2, len(zeros)))
 
     def release(
         self, biases: Sequence["SharedBiases"], n_left: int = 0, pooled: int = 1,
@@ -198,13 +204,37 @@ class SharedBiases:
         clip = self._clip(deviation, n_left, precision)  # in deviations of residuals
         spread = math.sqrt(clipped_variance(clip))
         most = 1.0 if self._order == 1 else longest_sum(clip)  # in L1 longer sums cost no noise
-        query = SharedRowSums(self.mode, self._shape, about, clip * deviation, self._order, most)
+        of_rows = self._row_weights(clip, deviation, most, n_left + precision)
+        query = SharedRowSums(
+            self.mode, self._shape, about, clip * deviation, self._order, most, of_rows
+        )
         noisy = self._ask(query, pooled, paid_by).as_sum()
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
-        sums, counts, left = np.split(noisy.value, [len(self.shares), 2 * len(self.shares)], axis=1)
-        release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.means, spread)
+        # Divide by weights over their norm in a usual unit, as if all rows had weighed the same.
+        # Those of units with one row did.
+        factors = np.ones((2, len(of_rows)))
+        shares = self._moments[0] / self._moments[0].sum()
+        factors[0] = of_rows / math.sqrt(shares @ of_rows**2)
+        blocks, left = noisy.value[:, :-1].reshape(2, 2, -1), noisy.value[:, -1]
+        release = EffectRelease(
+            blocks[:, 0] / factors, blocks[:, 1] / factors, noisy.sigma / factors, 1.0,
+            self.effects.means, spread,
+        )  # fmt: skip
         means = [bias.effects.means for bias in biases]
-        self._rounds.append(_Round(release, clip * deviation, means, left[:, 0], most))
+        self._rounds.append(_Round(release, clip * deviation, means, left, most, noisy.sigma))
+
+    def _row_weights(self, clip: float, deviation: float, most: float, budget: float) -> Floats:
+        """Weights of rows in the next release, by which biases should explain most.
+
+        `clip`, in units of `deviation`, and `most` are the next release's. It and those that follow
+        have `budget` times the squared mu of the last.
+        """
+        if self._order == 1 or self._ask.is_exact or not self._rounds:
+            return np.ones(len(self.weights))
+        sigma = self._noise_of_sum * SharedRowSums.largest_distance(most)
+        prior = math.sqrt(kernel_defaults.LEVEL_VARIANCE) * deviation
+        planned = budget * (prior * clipped_response(clip, deviation) / sigma) ** 2
+        return row_weights(self._moments, (prior / self._by_noise) ** 2, planned)
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -242,15 +272,13 @@ class SharedBiases:
             return math.sqrt(np.mean((self.weights * by_row) ** 2)) / unit
 
         past = OfClips(
-            np.array(
-                [
-                    np.mean((unit * released.response / released.sigma) ** 2)
-                    for released in self._linear
-                ]
-            ),
+            np.array([
+                np.mean((self.weights * residual * released.response / released.sigma) ** 2)
+                for released in self._linear
+            ]),
             np.array([released.by_clip for released in self._linear]),
             np.array([mean_size(np.asarray(released.shift)) for released in self._linear]),
-        )
+        )  # fmt: skip
         # This release has `precision` times the budget of the last one, later ones have as much as
         # the last.
         noise = self._noise_of_sum / (weight * math.sqrt(n_left + precision))
@@ -276,15 +304,12 @@ class SharedBiases:
         if not self._rounds:
             return
         releases = [past.release for past in self._rounds]
-        several, self.n_alone = np.mean(
-            [release.counts.sum(axis=1) for release in releases], 0
-        ).tolist()
-        # Of all rows in two blocks.
-        sigmas = np.array([release.sigma for release in releases])
-        self.total_variance = 2 * len(self.shares) * float(sigmas @ sigmas) / len(sigmas) ** 2
+        counts, sigma = pooled_counts(releases)
+        several, self.n_alone = counts.sum(axis=1).tolist()
+        self.total_variance = float(np.sum(sigma**2))
         weight_each = self._weight_of_entry(several + self.n_alone, biases)
         release = self._combined(biases, weight_each)
-        effects = shared_effects(
+        effects, self._moments = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2,
             response=release.response, about=release.about, spread=release.spread,
@@ -292,8 +317,11 @@ class SharedBiases:
         # Popularity is half the logarithm of a weight over the mean weight.
         self.shares = np.exp(2 * effects.popularity)
         self.shares /= self.shares.sum()
+        self._by_noise = release.sigma / release.response
         if self._order == 1:  # in order 2 a unit with n entries weighs n / |c|
-            several = self._n_several / math.sqrt(self._squared_norm(several, sigmas[-1]))
+            several = self._n_several / math.sqrt(
+                self._squared_norm(several, self._rounds[-1].sigma)
+            )
         # Noise may make the total weight negative.
         self.weights = max(several + self.n_alone, 1e-9) * self.shares
         # Clipped residuals show signs more than sizes. If values are skewed, most are on one side
@@ -369,8 +397,8 @@ class SharedBiases:
         """
         if self._ask.is_exact:  # nothing is clipped
             return list(linear)
-        counts = np.mean([released.counts for released in linear], axis=0)
-        counts = np.maximum(counts, linear[-1].sigma) + LEAST_WEIGHT
+        counts, sigma = pooled_counts(linear)
+        counts = np.maximum(counts, math.sqrt(len(linear)) * sigma) + LEAST_WEIGHT
         shown = np.stack([released.estimates(counts) for released in linear])
         noise = np.stack([released.noise(counts) ** 2 for released in linear])
         noise += of_others[:, None]
@@ -514,7 +542,7 @@ class SharedBiases:
         # Without the squares of means, which are no spread.
         means = linear.response * (self.effects.means - linear.about)
         measured = float(blocks**2 @ (squares - largest * float(self.shares @ means**2)))
-        error = past.most * past.release.sigma * float(np.linalg.norm(blocks**2))
+        error = past.most * past.sigma * float(np.linalg.norm(blocks**2))
         # If all entries were independent, of normal residuals.
         square = float(np.mean(np.square(linear.spread)))
         expected = weight_each * square * float(linear.counts.sum())
@@ -532,7 +560,7 @@ class SharedBiases:
         past = self._rounds[0]
         weight = max(float(past.release.counts[0].sum()), LEAST_WEIGHT)
         # Where noise hides the size, all vary.
-        size = 1 - (float(past.left[0]) - 2 * past.release.sigma) / weight
+        size = 1 - (float(past.left[0]) - 2 * past.sigma) / weight
         deviation = (1 - 1 / len(self.shares)) * self.values.deviation
         return share_by_size(size, past.clip, deviation * math.sqrt(1 + self.values.by_level))
 
@@ -543,7 +571,7 @@ class SharedBiases:
         if self._order == 2:  # squares of a unit's counts add up to 1
             return np.clip(most * (most * units - left), 0.0, most**2 * units), units
         weights = past.release.counts.sum(axis=1)
-        norm = self._squared_norm(weights[0], past.release.sigma)
+        norm = self._squared_norm(weights[0], past.sigma)
         largest = units * np.array([norm * (1 - norm), 1.0])
         # Mean sizes of normal sums, over their counts.
         sizes = np.clip(1 - left / np.maximum(weights, LEAST_WEIGHT), 0.0, 1.0)

@@ -167,12 +167,13 @@ def mean_response(clip: float, shifts: Floats, deviations: Floats) -> tuple[Floa
 
 
 def shared_effects(
-    sums: ArrayLike, weights: ArrayLike, *, noise_std: float, weight_each: float,
+    sums: ArrayLike, weights: ArrayLike, *, noise_std: float | Floats, weight_each: float,
     response: float | Floats, effect_variance: float, about: float | Floats = 0.0,
     spread: float | Floats = 1.0,
-) -> SharedEffects:  # fmt: skip
-    """Effects and popularity of the rows of a mode by empirical Bayes.
+) -> tuple[SharedEffects, Floats]:  # fmt: skip
+    """Effects and popularity of the rows of a mode by empirical Bayes, and moments of weights.
 
+    Moments (2, n_rows) are posterior means of weights and of their squares.
     `sums` and `weights` (n_rows,) have noise of deviation `noise_std`; `effect_variance` is the
     prior variance that EM starts from.
     """
@@ -186,7 +187,8 @@ def shared_effects(
     largest = max(float(noisy_weights.max()), 1.0)
     # Possible weights: a logarithmic grid for all rows; without noise each row's own.
     grid = np.maximum(noisy_weights, 0.0)[:, None]
-    if noise_std > 0:
+    noise_std = np.reshape(noise_std, (-1, 1))
+    if noise_std.all():
         ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
         grid = np.exp(np.linspace(*ends, GRID_SIZE))[None, :]
     variance_each = weight_each * np.reshape(spread, (-1, 1)) ** 2
@@ -212,7 +214,7 @@ class _GridPosterior:
         sums: Floats,
         weights: Floats,
         grid: Floats,  # (1, n_points), or (n_rows, 1) where weights are known
-        noise_std: float,
+        noise_std: Floats,  # (n_rows, 1), or (1, 1) for all
         variance_each: Floats,  # (n_rows, 1), or (1, 1) for all
         response: float | Floats,  # (n_rows,), or one for all
         effect_variance: float,
@@ -225,7 +227,7 @@ class _GridPosterior:
         # Variance of a row's sum at each weight, given its effect.
         self._variances = noise_std**2 + grid * variance_each + _TINY
         self._log_likelihoods = (
-            0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
+            0.0 if not noise_std.all() else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
         )
         self._probabilities = np.full(grid.shape[1], 1.0 / grid.shape[1])  # of weights on the grid
         self._least_variance = _LEAST_RATIO * effect_variance
@@ -270,8 +272,10 @@ class _GridPosterior:
         self._sums = self._sums - self._slopes * self._line
         self._squares = self._sums**2
 
-    def effects(self, popularity: Floats) -> SharedEffects:
-        """Posterior of effects and of `popularity`, a number for each weight of the grid."""
+    def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
+        """Posterior of effects and of `popularity`, a number for each weight of the grid, and
+        moments of weights.
+        """
         posterior, effects, variances, _ = self._posterior()
         # Noise of the line counts as far as effects are drawn to it.
         drawn = variances / self.prior_variance
@@ -280,7 +284,9 @@ class _GridPosterior:
         mean = _posterior_mean(posterior, effects)
         variance = _posterior_mean(posterior, effects**2 + variances) - mean**2
         expected = _posterior_mean(posterior, np.broadcast_to(popularity, posterior.shape))
-        return SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
+        moments = np.stack([_posterior_mean(posterior, self._grid**k) for k in (1, 2)])
+        found = SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
+        return found, moments
 
     def _slope_over(self, values: Floats, posterior: Floats) -> tuple[float, float]:
         """Slope of effects on `values` of grid points, by least squares, and its deviation."""

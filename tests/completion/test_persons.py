@@ -25,6 +25,7 @@ from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.person_recipe import Levels
 from sktensor_dp.completion.plan import plan_persons
 from sktensor_dp.completion.pull import OfClips, Pull, expected_square_errors, pull_by_clip
+from sktensor_dp.completion.row_weights import row_weights, squares_of_most_gain
 from sktensor_dp.completion.shared_biases import (
     PersonValues,
     SharedBiases,
@@ -197,6 +198,24 @@ def test_persons_levels_are_shrunk_by_how_far_they_are_apart(size, seed):
     assert 0.02 < errors[0.1] < 4
 
 
+def test_weights_of_rows_explain_most(seed):
+    """No other weights of the same mean square do; equal rows weigh the same."""
+    rng = np.random.default_rng(seed)
+    shares, past, planned = rng.dirichlet(np.ones(30)), *10 ** rng.uniform(-3, 3, (2, 30))
+
+    def explained(x):
+        ratios = past + x * planned
+        return shares @ (ratios / (1 + ratios))
+
+    best = squares_of_most_gain(shares, past, planned)
+    assert shares @ best == pytest.approx(1)
+    for _ in range(50):
+        other = best * 10 ** rng.uniform(-1, 1, 30) + 0.1 * rng.random(30)
+        assert explained(best) >= explained(other / (shares @ other))
+    equal = row_weights(np.array([[2.0] * 5, [4.0] * 5]), past=np.ones(5), planned=0.1)
+    np.testing.assert_allclose(equal, 1.0)
+
+
 def test_releases_of_other_gains_and_centres_are_one(seed):
     """Without noise all say the same; with some, no other mean of them has less."""
     rng = np.random.default_rng(seed)
@@ -205,7 +224,8 @@ def test_releases_of_other_gains_and_centres_are_one(seed):
     for gain, sigma in zip(gains, (2.0, 1.0), strict=True):
         centre = rng.standard_normal(6)
         sums = gain * weights * (effects - centre)
-        released.append(EffectRelease(sums, weights, sigma, gain, centre, gain, np.zeros(6)))
+        of_noise = np.full(6, sigma)
+        released.append(EffectRelease(sums, weights, of_noise, gain, centre, gain, np.zeros(6)))
     both = EffectRelease.combined(released, np.zeros((2, 2)))
     expected = both.response * weights * (effects - both.about)
     np.testing.assert_allclose(both.sums, expected, atol=1e-12)
