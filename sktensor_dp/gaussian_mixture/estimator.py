@@ -105,7 +105,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         1.5.
     skewness_ : ndarray of shape (n_features,)
         Expected skewness of each column within groups, given the columns before it, by released
-        shifts: the deviation of logs of a log-normal law that is as skewed. From 0.4 on means of
+        shifts: the deviation of logs of a log-normal law that is as skewed. From 0.65 on means of
         several groups have no intervals.
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).

@@ -49,7 +49,6 @@ from sktensor_dp.mixtures.skewness import (
     EARLY,
     LIKELY,
     SharedTails,
-    expected_tails,
     log_normal_tails,
     scales_of_shifts,
     shared_tails,
@@ -363,9 +362,9 @@ def release_tails(
     deviations = np.sqrt((of_shifts**2 + of_means**2) / weights**2 + by_chance)
     far_out = missed_far_out(ball, plan, second, model, observed, shifts, deviations)
     shared, traded = skew_of_groups(ball, plan, model, shifts, deviations, noise.rates, early)
-    cut, spread = expected_tails(shifts, deviations, plan.clip, early)
-    squares = np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut))
-    return TailErrors(shared.logs, np.sqrt(squares + far_out**2 + traded**2), spread)
+    cut = np.square(model.factors) @ np.square(shared.cut)
+    missed = np.sqrt(cut + far_out**2 + traded**2)
+    return TailErrors(shared.logs, missed, np.tile(shared.spread, (len(weights), 1)))
 
 
 def skew_of_groups(

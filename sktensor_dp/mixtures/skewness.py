@@ -16,12 +16,12 @@ from sktensor_dp.tensor.arrays import Floats
 EARLY = float(chi2.cdf(0.5**2, 1))
 # Probabilities a priori that a column is normal within groups, and that one of skewed groups shows
 # no tail, as Gaussians of others have taken its rows.
-NORMAL, TAKEN = 0.9, 0.1
+NORMAL, TAKEN = 0.5, 0.1
 # Largest deviation of logs of a tail that groups share: a skewness of 6.
 LONGEST = 1.0
-# Expected deviation of logs from which groups are called skewed: a skewness of 1.3. By longer tails
+# Expected deviation of logs from which groups are called skewed: a skewness of 2.6. By longer tails
 # fits find other groups than there are.
-LIKELY = 0.4
+LIKELY = 0.65
 
 
 def scales_of_shifts(width: int) -> Scales:
@@ -90,28 +90,15 @@ def _clipped_moments(column: Floats, limit: float, others: Floats) -> tuple[Floa
     return mean, (squares * np.square(factors).mean(axis=-1)).mean(axis=-1, keepdims=True)
 
 
-def expected_tails(
-    shifts: Floats, noise: Floats, clip: Clipping, early: Clipping
-) -> tuple[Floats, Floats]:
-    """Root mean squares (k, d) of the `cut` and of the `spread` of `Tails`, given `shifts`.
-
-    `shifts` (k, d) of early clipped rows have normal `noise` (k,); a priori all tails are equally
-    likely. All numbers are in fitted deviations.
-    """
-    tails = log_normal_tails(clip, early)
-    differences = np.abs(shifts)[..., None] - np.append(tails.early_shift, -tails.early_shift)
-    log_odds = -np.square(differences / noise[:, None, None]) / 2
-    odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
-    odds /= odds.sum(axis=-1, keepdims=True)
-    cut, spread = (np.sqrt(odds @ np.square(np.tile(one, 2))) for one in (tails.cut, tails.spread))
-    return cut, spread
-
-
 class SharedTails(NamedTuple):
     """Expected tails (d,) that groups share in each column, by released shifts."""
 
     logs: Floats  # mean deviation of logs
-    square: Floats  # root mean square of the square of that: moves of means are in proportion
+    # Root mean squares: of the square of that, to which moves of means are in proportion, and of
+    # the `cut` and `spread` of `Tails`.
+    square: Floats
+    cut: Floats
+    spread: Floats
 
 
 def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -> SharedTails:
@@ -120,7 +107,7 @@ def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -
     It has normal `noise` (k,), and shows `parts` (k, d) of the skewness of `tails`.
     """
     is_short = tails.logs <= LONGEST
-    logs, expected = (np.tile(one[is_short], 2) for one in tails[:2])
+    logs, expected, cut, spread = (np.tile(one[is_short], 2) for one in tails)
     expected[len(expected) // 2 :] *= -1  # tails to the other side
     squares = np.square((skewness[..., None] - parts[..., None] * expected) / noise[:, None, None])
     if_taken = (squares - np.square(skewness / noise[:, None])[..., None]) / 2
@@ -131,4 +118,5 @@ def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -
     prior[0] += NORMAL
     odds *= prior
     odds /= odds.sum(axis=-1, keepdims=True)
-    return SharedTails(odds @ logs, np.sqrt(odds @ logs**4))
+    roots = (np.sqrt(odds @ np.square(one)) for one in (logs**2, cut, spread))
+    return SharedTails(odds @ logs, *roots)
