@@ -192,7 +192,7 @@ WRONG = (
     ("spectral_lda.fitted", "privacy.mechanisms.gaussian_vector"),
     ("spectral_lda.fitted", "privacy.noise_source.NoiseSource"),
     ("spectral_lda.fitted", "privacy.releases.CATALOGUE"),
-    ("spectral_lda.fitted", "power_method.plan.MomentPlan"),
+    ("spectral_lda.fitted", "power_method.plan.ComponentPlan"),
     ("topics.moments", "spectral_lda.recipe.fit_topics"),
     ("estimator.base", "completion.estimator.CompletionMixin"),
     ("tensor.whitening", "privacy.plan.PrivacyCost"),

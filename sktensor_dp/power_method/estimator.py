@@ -36,10 +36,10 @@ from sktensor_dp.power_method.plan import (
     PERTURBATIONS,
     check_memory,
     forecast_moments,
-    plan_moments,
+    plan_components,
     plan_tensor,
 )
-from sktensor_dp.power_method.recipe import fit_moments, fit_to_tensor
+from sktensor_dp.power_method.recipe import fit_samples, fit_to_tensor
 from sktensor_dp.power_method.stream import fit_power_step, random_batches, warnings_of_stream
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise_source import OneProcess
@@ -279,7 +279,9 @@ class PrivateTensorPowerMethod(
         n_samples: int | None = None,
         **unsupported: object,
     ) -> "PrivateTensorPowerMethod":
-        """Make one power step on one more batch of samples that no other batch contains.
+        """Learn from one more batch of samples that no other batch contains, by one power step.
+
+        A batch of much less precision than others waits, and makes a step with the next.
 
         ``n_batches_needed_`` batches find all components; later ones polish them. As batches are
         disjoint, the whole stream is as private as one batch, and charged once.
@@ -496,7 +498,7 @@ class PrivateTensorPowerMethod(
         labels = inputs.checked_groups(groups, given, X.shape[0], self.neighbours)
         n_units = X.shape[0] if labels is None else len(distinct(labels)[0])
         inputs.check_counted_alike(given, self.neighbours, n_units, grouped=groups is not None)
-        plan = plan_moments(self, X.shape[1], "stream")
+        plan = plan_components(self, X.shape[1], "stream")
         # Enough batches to find all components, and some to refine them.
         n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
         batches = random_batches(
@@ -525,21 +527,22 @@ class PrivateTensorPowerMethod(
 
     def _fit_units(self, chunks: SampleChunks, columns: Mapping[str, object]) -> Self:
         """Fit to units that may be read as often as needed, and publish."""
-        plan = plan_moments(self, chunks.n_features, self.perturbation)
+        plan = plan_components(self, chunks.n_features, self.perturbation)
         check_memory(plan)
         capped = base.warnings_of_cap(self.n_components, chunks.n_features)
         with self._session(chunks, plan.releases, expected=capped) as ask:
-            fitted = fit_moments(ask, plan)
+            fitted = fit_samples(ask, plan)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def _fit_stream(self, batches: Iterable[SampleChunks], checked: object) -> Self:
-        """Make one power step on each batch of a stream; set fitted attributes after the last."""
+        """Learn from each batch of a stream; set fitted attributes after the last."""
         state: Mapping[str, Any] = {}
         said: list[Warning] = []
         process = OneProcess()
         for batch in read_each(batches, "The source of chunks"):
             process.check()
-            # The first batch pays for all: no copy of the state could go on with others unpaid.
+            # The first batch pays for all. Only this loop holds the state: no copy of it can go on
+            # with other batches, which nobody would pay for.
             fitted = self._fitted_to_batch(
                 batch, state.get("_stream"), base.column_attributes(checked),
                 state.get("privacy_report_"), paid_by_earlier_batch=bool(state),
@@ -560,13 +563,13 @@ class PrivateTensorPowerMethod(
         *,
         paid_by_earlier_batch: bool = False,
     ) -> base.FitResult:
-        """Result of one power step on a batch; nothing is set on this estimator.
+        """Result of one more batch; nothing is set on this estimator.
 
         `stream` and `earlier` are the state and the report after the batches before it, if any.
         """
         if earlier is not None:
             inputs.check_same_unit(earlier, self.neighbours, grouped=batch.grouped)
-        plan = plan_moments(self, batch.n_features, "stream")
+        plan = plan_components(self, batch.n_features, "stream")
         check_memory(plan)
         ticket = None if stream is None else stream.ticket
         expected: tuple[Warning, ...] = ()
@@ -605,10 +608,7 @@ def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
     tensor_oracle(tensor)  # refuses what is not a finite cube
     largest = TensorChunk.largest_ratio * bound
     tensor = np.clip(tensor, -largest, largest)
-    # Under the caller's error state rounding may raise, which would tell of single entries.
-    with np.errstate(all="ignore"):
-        symmetric = is_symmetric(tensor)
-    if not symmetric:
+    if not is_symmetric(tensor):
         raise ValueError(
             "T must be symmetric, up to rounding. "
             "sktensor_dp.tensor.symmetrize averages a tensor over its modes."

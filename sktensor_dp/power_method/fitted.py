@@ -18,7 +18,7 @@ from sktensor_dp.model_files.fields import (
     SavedState,
     Whole,
 )
-from sktensor_dp.power_method.plan import RESOLVED, MomentPlan
+from sktensor_dp.power_method.plan import RESOLVED, ComponentPlan
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.batch_mean import BatchMean
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
@@ -63,7 +63,7 @@ class ComponentStream:
         return dict(zip(STREAM_PROGRESS, progress, strict=True))
 
 
-def attributes_of(fitted: FittedComponents, plan: MomentPlan) -> dict[str, Any]:
+def attributes_of(fitted: FittedComponents, plan: ComponentPlan) -> dict[str, Any]:
     """Fitted attributes by name."""
     return {
         "components_": fitted.components,

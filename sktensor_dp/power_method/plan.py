@@ -27,7 +27,7 @@ from sktensor_dp.tensor.symmetric import n_unique
 # Perturbations that add noise to power steps.
 BY_STEPS = ("iteration", "stream")
 PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
-# A component counts as found if its T(u, u, u) exceeds this many deviations of noise.
+# A component counts as found if its T(u, u, u) exceeds at least this many deviations of noise.
 RESOLVED = 4.0
 # Clip of third moments that forecasts assume, in norms of an average one: few samples reach it.
 CLIP = 3.0
@@ -49,7 +49,7 @@ WORKSPACE = 2**20
 
 
 @dataclass(frozen=True)
-class MomentPlan:
+class ComponentPlan:
     """Releases and settings of a fit, chosen from public numbers alone."""
 
     n_components: int  # capped by the number of features
@@ -66,7 +66,7 @@ class MomentPlan:
     chooses_norm: bool = False  # True for ``data_norm="auto"``
 
 
-def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPlan:
+def plan_components(estimator: Any, n_features: int, perturbation: str) -> ComponentPlan:
     """Choose the releases of a fit, and split the budget among them."""
     k, max_iter = min(estimator.n_components, n_features), estimator.max_iter
     if perturbation == "auto":
@@ -88,7 +88,7 @@ def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPl
         fractions = with_histogram(NormHistogram.name, fractions)
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     uses = {PowerIterations.name: k * (max_iter + 1)} if perturbation == "iteration" else {}
-    return MomentPlan(
+    return ComponentPlan(
         n_components=k, n_features=n_features, perturbation=perturbation, whiten=estimator.whiten,
         n_restarts=estimator.n_restarts, max_iter=max_iter, random_state=estimator.random_state,
         radius=radius, chooses_norm=chooses_norm,
@@ -96,9 +96,9 @@ def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPl
     )  # fmt: skip
 
 
-def plan_tensor(estimator: Any, size: int) -> MomentPlan:
+def plan_tensor(estimator: Any, size: int) -> ComponentPlan:
     """Plan of power steps on a private tensor with modes of length `size`."""
-    plan = plan_moments(estimator, size, "iteration")
+    plan = plan_components(estimator, size, "iteration")
     name, n_steps = TensorPowerIterations.name, plan.n_components * (plan.max_iter + 1)
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, {name: 1.0}, {name: n_steps})
     return replace(plan, releases=releases)
@@ -118,7 +118,7 @@ def _fractions(perturbation: str, whiten: bool, *, noiseless: bool) -> dict[str,
     return {**fractions, third: defaults.FRACTIONS["third"]}
 
 
-def check_memory(plan: MomentPlan) -> None:
+def check_memory(plan: ComponentPlan) -> None:
     """Raise ValueError if the numbers that a fit holds at once may not fit into memory."""
     k = plan.n_components
     d = float(plan.n_features)
@@ -138,7 +138,7 @@ def forecast_moments(
     estimator: Any, n_samples: int, n_features: int, question: Question
 ) -> Forecast:
     """Forecast of noise and signal of each release of a fit, for samples of the assumed law."""
-    plan = plan_moments(estimator, n_features, estimator.perturbation)
+    plan = plan_components(estimator, n_features, estimator.perturbation)
     k = plan.n_components
     pure = plan.releases.delta == 0
     releases, count_sigma = counted_releases(plan.releases, pure, estimator.neighbours)
@@ -170,7 +170,7 @@ class _ExpectedRelease(NamedTuple):
     signal: float  # norm of the part that a fit has to see
 
 
-def _expected_release(name: str, plan: MomentPlan, neighbours: str) -> _ExpectedRelease:
+def _expected_release(name: str, plan: ComponentPlan, neighbours: str) -> _ExpectedRelease:
     """Numbers of the release `name`, for k orthogonal components of equal weight."""
     size, k = plan.n_features, plan.n_components
     length = 0.5 * plan.radius

@@ -16,7 +16,7 @@ from sktensor_dp.power_method.fitted import (
     components_of,
     warnings_of_noise,
 )
-from sktensor_dp.power_method.plan import RESOLVED, MomentPlan
+from sktensor_dp.power_method.plan import RESOLVED, ComponentPlan
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.samples import (
@@ -40,10 +40,10 @@ from sktensor_dp.tensor.whitening import Whitener, noisy_whitener
 
 # Largest T(u, u, u) of symmetric normal noise of unit variance, over the root of the length of a
 # mode, if that is large (Auffinger, Ben Arous, Cerny, 2013).
-LARGEST_OF_NOISE = 1.66
+LARGEST_ON_LONG_MODES = 1.66
 
 
-def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
+def fit_samples(ask: Session, plan: ComponentPlan) -> FitResult:
     """Release a norm if it is "auto", then steps or moments, and compute components."""
     radius, unseen = plan.radius, tuple[Warning, ...]()
     if plan.chooses_norm:
@@ -60,14 +60,14 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     return FitResult(attributes, (*unseen, *warned))
 
 
-def fit_to_tensor(ask: Session, plan: MomentPlan, bound: float) -> FitResult:
+def fit_to_tensor(ask: Session, plan: ComponentPlan, bound: float) -> FitResult:
     """Release power steps on a tensor, one entry of which may change by `bound`."""
     components = fit_by_steps(ask, plan, TensorPowerIterations, bound)
     warned = warnings_of_noise(components, plan.n_components, plan.releases.epsilon)
     return FitResult(attributes_of(components, plan), warned)
 
 
-def fit_by_moments(ask: Session, radius: float, plan: MomentPlan) -> FittedComponents:
+def fit_by_moments(ask: Session, radius: float, plan: ComponentPlan) -> FittedComponents:
     """Release second moments, unless the plan has none, and third ones; compute components."""
     white, n_components, n_resolved, sampling = _release_space(ask, radius, plan)
     third = release_third_moments(ask, radius, plan, white)
@@ -81,7 +81,7 @@ def fit_by_moments(ask: Session, radius: float, plan: MomentPlan) -> FittedCompo
     weights = weights_of_cubes(third.value, whitened)
     # A component c of weight w has T(u, u, u) = w |c|^3 in its direction u.
     peaks = weights * np.linalg.norm(whitened, axis=1) ** 3
-    most_of_noise = max(RESOLVED, LARGEST_OF_NOISE * math.sqrt(white.n_components))
+    most_of_noise = max(RESOLVED, LARGEST_ON_LONG_MODES * math.sqrt(white.n_components))
     stands_out = peaks > most_of_noise * math.hypot(third.sigma, sampling)
     order = np.argsort(-weights, kind="stable")
     order = order[stands_out[order]] if stands_out.any() else order[:1]
@@ -95,11 +95,13 @@ class _Space(NamedTuple):
 
     white: Whitener  # with scales of 1 if third moments are not whitened
     n_components: int  # number of components to look for
-    n_resolved: int  # number of eigenvalues of the second moment above its noise
+    n_resolved: (
+        int  # eigenvalues of the second moment above its noise; without one, those asked for
+    )
     sampling: float  # deviation of a coordinate of third moments by sampling; 0 if unknown
 
 
-def _release_space(ask: Session, radius: float, plan: MomentPlan) -> _Space:
+def _release_space(ask: Session, radius: float, plan: ComponentPlan) -> _Space:
     """Release second moments; return the space of their leading eigenvectors.
 
     It is the whole space if the plan has no second moments.
@@ -132,7 +134,7 @@ def weights_of_cubes(T: Floats, components: Floats) -> Floats:
 
 def fit_by_steps(
     ask: Session,
-    plan: MomentPlan,
+    plan: ComponentPlan,
     step: type[PowerIterations | TensorPowerIterations],
     bound: float,
 ) -> FittedComponents:
@@ -143,7 +145,7 @@ def fit_by_steps(
     method = new_method(plan)
     while not method.is_complete:
         answer = release_power_step(ask, step(method.columns_asked(), bound))
-        # Each answer makes a step: later ones have equal noise, or on a tensor noise by its starts.
+        # Each answer makes a step: noise is equal, or on a tensor depends on the columns asked for.
         method.tell(answer.value, answer.sigma, may_wait=False)
     return components_of(method)
 
@@ -157,7 +159,7 @@ def release_power_step(ask: Session, query: PowerIterations | TensorPowerIterati
     return replace(released, value=query.decoded(released.value))
 
 
-def new_method(plan: MomentPlan) -> OnlinePowerMethod:
+def new_method(plan: ComponentPlan) -> OnlinePowerMethod:
     """Start a power method, before its first step."""
     return OnlinePowerMethod.begin(
         plan.n_features, plan.n_components, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
@@ -165,7 +167,9 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
     )  # fmt: skip
 
 
-def release_third_moments(ask: Session, radius: float, plan: MomentPlan, white: Whitener) -> Answer:
+def release_third_moments(
+    ask: Session, radius: float, plan: ComponentPlan, white: Whitener
+) -> Answer:
     """Release third moments; the answer's value is a cube in the space of `white`."""
     if plan.perturbation == "whitened_tensor":
         return release_clipped_third_moments(ask, radius, white.matrix)

@@ -12,7 +12,7 @@ from sktensor_dp.data.samples import SampleChunks
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.fitted import ComponentStream, attributes_of, warnings_of_noise
-from sktensor_dp.power_method.plan import MomentPlan
+from sktensor_dp.power_method.plan import ComponentPlan
 from sktensor_dp.power_method.recipe import new_method, release_power_step
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.privacy.unit_assignment import assigned
@@ -20,7 +20,7 @@ from sktensor_dp.queries.samples import PowerIterations
 from sktensor_dp.tensor.arrays import Floats
 
 
-def fit_power_step(ask: Session, plan: MomentPlan, stream: ComponentStream | None) -> FitResult:
+def fit_power_step(ask: Session, plan: ComponentPlan, stream: ComponentStream | None) -> FitResult:
     """Release a power step on a batch; return attributes with the state after it.
 
     `stream` is the state before it, None before the first batch.

@@ -311,7 +311,7 @@ class Session(AbstractContextManager["Session"]):
         return self._chunks
 
     def _sum(self, query: Query | Product) -> Any:
-        """Exact sum of a query over all units, which only callers that add noise may see."""
+        """Exact sum of a query over all units, for callers that add noise, or without privacy."""
         chunks = self._open_chunks()
         with suppress(MemoryError):
             if chunks.apart:  # their source adds up where the partitions lie

@@ -441,7 +441,7 @@ class OnlinePowerMethod:
         return self.n_answers - self.n_waits
 
     def _power_step(self, answer: BatchMean) -> None:
-        """Power step from all starts of the current component, the last of which keeps the best."""
+        """Power step from all starts of the current component; the last step keeps the best."""
         answers = answer.value - _deflation(self.weights, self.vectors)(self.starts)
         values = np.einsum("ij,ij->j", self.starts, answers)
         moved = unit_columns(answers, self.starts)
