@@ -167,27 +167,32 @@ def test_errors_of_biases_where_one_value_is_the_unit(shape, seen, stars, epsilo
 def test_errors_where_persons_answer_again(by_item, by_month, seen, stars, epsilon, seed):
     """In three modes: what persons think of items for good, or all that they answer in a month."""
     rng, squares, shape = np.random.default_rng(seed), ([], []), (2000, 8, 12)
+    squares_of_mean = []
     items, months = 0.5 * rng.standard_normal((8, 1)), 0.2 * rng.standard_normal(12)
     deviations = [0.4, by_item, by_month, 0.5]  # of levels, of values by item and month, and more
-    truth = items + months
-    if not stars:
-        truth = norm.cdf(truth / np.linalg.norm(deviations))
+    deviation = np.linalg.norm(deviations)
+    if stars:  # means of clamped values
+        quantiles = deviation * norm.ppf((np.arange(1000) + 0.5) / 1000)
+        truth = np.clip((items + months)[..., None] + quantiles, -3, 3).mean(axis=-1)
+    else:
+        truth = norm.cdf((items + months) / deviation)
     for number in range(4):
         y = items + months
-        for deviation, lengths in zip(deviations, ((1, 1), (8, 1), (1, 12), (8, 12)), strict=True):
-            y = y + deviation * rng.standard_normal((2000, *lengths))
+        for size, lengths in zip(deviations, ((1, 1), (8, 1), (1, 12), (8, 12)), strict=True):
+            y = y + size * rng.standard_normal((2000, *lengths))
         y, bounds = (y, (-3, 3)) if stars else ((y > 0).astype(float), (0, 1))
         X = np.argwhere(rng.random(shape) < seen)
         model = PrivateCPCompletion(0, bounds=bounds, shape=shape, unit_mode=0, epsilon=epsilon)
         with unsafe_seeded_noise(100 * seed + number):
             model.fit(X, y[tuple(X.T)])
         for mode, of_mode in zip((1, 2), squares, strict=True):
-            off = model.mean_ + model.biases_[mode] - truth.mean(axis=2 - mode)
-            of_mode.append((off / np.hypot(model.bias_errors_[mode], model.mean_error_)) ** 2)
+            off = model.biases_[mode] - truth.mean(axis=2 - mode)
             of_mode.append(((off - off.mean()) / model.bias_errors_[mode]) ** 2)
+        squares_of_mean.append(((model.mean_ - truth.mean()) / model.mean_error_) ** 2)
     for of_mode in squares:
-        n = np.size(of_mode) / 4  # of normal errors, half as many of which are independent
-        assert 0.2 < np.mean(of_mode) < chi2.isf(1e-5, n) / n
+        n = np.size(of_mode) / 2  # of normal errors, half as many of which are independent
+        assert 0.15 < np.mean(of_mode) < chi2.isf(1e-5, n) / n
+    assert np.sum(squares_of_mean) < chi2.isf(1e-5, 4)
 
 
 @pytest.mark.parametrize("leave", [False, True])
