@@ -577,7 +577,7 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
     assert "--by COLUMN and --by-values LIST go together" in command(*asked, status=2).err
     said = command(*asked, "--by-values", "january,february", "--epsilon", 8, status=2).err
     assert "Too few rows match (texts of a group of --by-values: " in said
-    assert "Is --by the column of --by-values, and are these written as there? Mended" in said
+    assert "Is --by the column of --by-values, and are these written as there?" in said, said
     said = command(*asked, "--by-values", "jan,", "--epsilon", 8, "--output", "o", status=2).err
     assert "Does --by-values lack some of the groups? If on purpose, go on: texts of oth" in said
     many = ",".join(f"m{place}" for place in range(3000))
