@@ -277,7 +277,7 @@ class Topics(Run):
             words = f"{len(self._names):,} were kept, of {words}"
         settings = {**super().settings(), "words": words}
         if self.options.by is not None and (part := self._listed_groups.part):
-            settings["by"] = f"{settings['by']}, of a date its {part}"
+            settings["by"] = f"{settings['by']}, of a date, as 2025-01-31, its {part}"
         if self.options.stop_words and self._stop_words:
             n_words = counted(len(self._stop_words), "word")
             settings["stop words"] = f"{n_words} of {Path(self.options.stop_words).name}"

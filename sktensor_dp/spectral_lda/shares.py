@@ -542,7 +542,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             of its interval, ``texts_low`` and ``texts_high``, ``hidden``, ``topic`` (numbered from
             1 as in ``topic_table``), its ``visibility``, ``share``, ``noise_std``,
             ``sampling_std``, the ends of the interval, ``low`` and ``high``, and what it leaves
-            out, alike in all rows: ``texts_per_person`` and ``scaled_down_at_most``.
+            out, alike in all rows: ``texts_per_person`` and ``scaled_down_at_most``, NaN where the
+            bound was given for persons: it may be anybody.
         """
         return new_frame(self.columns(level), backend)
 
@@ -551,6 +552,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         n_groups, k = self.sums_.shape
         low, high = self.interval(level)
         texts_low, texts_high = self._interval_of_counts(level)
+        is_unknown = bool(self.on_scaling()) and self.texts_per_person != "auto"
+        scaled_down = math.nan if is_unknown else math.ceil(self.most_beyond_)
         of_cells = {
             "share": self.shares_, "noise_std": self.noise_std_,
             "sampling_std": self.sampling_std_, "low": low, "high": high,
@@ -565,7 +568,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "visibility": n_groups * self.visibility_,
             **{name: cells.ravel().tolist() for name, cells in of_cells.items()},
             "texts_per_person": [self.texts_per_person_] * n_groups * k,
-            "scaled_down_at_most": [math.ceil(self.most_beyond_)] * n_groups * k,
+            "scaled_down_at_most": [scaled_down] * n_groups * k,
         }
 
 

@@ -621,7 +621,7 @@ def test_a_column_of_dates_fits_a_list_of_months(command, dated, monkeypatch):
     monkeypatch.setattr(topics.Topics, "fit", interrupted)
     asked = ("topics", dated, "--text", "post", "--person", "author", *SMALL[:-1], "--by", "month")
     said = command(*asked, "--by-values", "2025-01,2025-02", status=130).err
-    assert "by: column 'month', of a date its month; by values: 2025-01," in said
+    assert "by: column 'month', of a date, as 2025-01-31, its month; by values: 2025-01," in said
     assert "Of rows perhaps 25." in said
     said = command(*asked, "--by-values", "01/2025,02/2025", "--output", "other", status=2).err
     assert "Too few rows match (texts of a group of --by-values: " in said

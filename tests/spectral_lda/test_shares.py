@@ -273,7 +273,9 @@ def test_few_texts_of_each_person_hold_where_few_persons_write_very_much(seed):
     assert f"likely {at_most} persons at most" in found.on_scaling()
     assert f"{found.on_scaling()} Shares of a few texts of each person" in said
     given = {"groups": texts.person.to_numpy(), "texts_per_person": 1}  # as it advises
-    assert "a few texts" not in str(LDA.shares_by(X, by, VALUES, **given))
+    guessed = LDA.shares_by(X, by, VALUES, **given)
+    assert "a few texts" not in str(guessed)
+    assert np.isnan(guessed.columns()["scaled_down_at_most"]).all()
     single = LDA.shares_by(X, by, VALUES, epsilon=1.0)
     assert single.on_scaling() == ""
     assert {*single.columns()["scaled_down_at_most"]} == {0}
