@@ -296,7 +296,7 @@ class Groups(Run):
         self._take_averages(model)
 
     def _table(self) -> Floats:
-        """Numbers, logarithms of some, and 0 or 1 for each category, with noise within 1 / 2."""
+        """Numbers, logarithms of some, and 0 or 1 for each category, spread over 1."""
         tiniest = 1e-300  # of numbers whose logs are taken: what is no larger counts as LOW
         one_hot = [self._texts[column] == value for column, value in self._categories]
         table = np.column_stack([*self._values, *one_hot]).astype(float)

@@ -18,8 +18,8 @@ def topics_on_screen(title: str, topics: Sequence[Topic], unit: str) -> Table:
     head = ("topic", "share", "words that set it apart")
     notes = [
         meaning_of_share(unit),
-        "Noise is counted in what sets words apart; that short texts tell less of topics is "
-        "not: of words that all topics share some may be listed.",
+        "These lists allow for noise, but not for how little short texts tell of topics: some of "
+        "their words may be shared by all topics.",
     ]
     rows = [
         (
@@ -33,7 +33,7 @@ def topics_on_screen(title: str, topics: Sequence[Topic], unit: str) -> Table:
             "* hidden by noise: no word is known to be more likely in it than in all texts; do "
             "not report it. It may be a mixture of others, whose shares are then too small"
         )
-    return Table(title, head, rows, notes, head)
+    return Table(title, head, rows, notes, left=head)
 
 
 def leading_words(

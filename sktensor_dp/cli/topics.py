@@ -165,7 +165,7 @@ class Topics(Run):
             )
 
     def steps(self) -> list[tuple[str, float]]:
-        """Words unless public, topics, shares by group if asked; the last alone if it adds them."""
+        """Words unless public, topics, shares by group if asked; or shares alone, to be added."""
         if self.used.adds:
             return super().steps()
         after = BY_FRACTION if self._has_groups() else 0.0

@@ -10,6 +10,7 @@ from sktensor_dp.completion.model import SharedModel, count_components
 from sktensor_dp.completion.plan import ASSUMED, EntryPlan, PersonPlan
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.queries.person_entries import MOST_CELLS
 
 SLOW = (
     "The core has so many numbers that this fit will take minutes or more: its time grows with the "
@@ -81,8 +82,11 @@ def warning_of_unsought(model: Any, n_units: int, shape: tuple[int, ...]) -> War
             f", for units with entries in {observed:.0%} of cells{unchanged} A search in vain "
             "would make biases err by more."
         )
+        n_cells = math.prod(shape) // shape[model.unit_mode]
         if model.delta == 0:
             why, more = "no release shows those of units at delta=0,", ""
+        elif n_cells > MOST_CELLS:
+            why, more = f"other modes have over {MOST_CELLS:,} combinations of rows,", ""
     said = f"Components are not sought: {why}"
     return _without_components(model, said, n_observed, shape, more)
 

@@ -67,6 +67,7 @@ class DirectionSearch:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
         kept = self._kept_weights()
         effects, level = tuple(bias.effects for bias in self._biases), self._biases[0].values.level
+        # Weights of units are found beside their levels: residuals are about these.
         about = ReleasedEffects(effects, level, self._deviation**2)
         scale = 2 * self._ask.public("half")  # residuals beyond the width of the range are clipped
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)

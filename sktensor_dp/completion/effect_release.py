@@ -26,7 +26,7 @@ class EffectRelease:
     sums: Floats  # (n_rows,): of clipped residuals, in clips; (2, n_rows) before blocks are joined
     counts: Floats  # of the same shape: of entries
     sigma: Floats  # deviations of the noise of both; of the shape of `counts`
-    response: float | Floats  # change of a mean clipped residual by an effect of 1; by row
+    response: float | Floats  # of mean clipped residuals to effects, 1 if unknown; by row
     about: Floats  # (n_rows,): effects that residuals are about
     spread: float | Floats  # deviation of a clipped residual; by row
     shift: float | Floats = 0.0  # expected error of effects, if residuals are not normal; by row

@@ -29,7 +29,7 @@ class Line(NamedTuple):
     shown: Floats  # (n_releases,): positions that releases show
     noise: Floats  # (n_releases,): variances of these
     sampling: float  # variance of a position by units' entries
-    part: float  # of the square of moves, that noise does not explain
+    part: float  # of the square of moves that noise does not explain, if these are averages
 
     @classmethod
     def along(
@@ -37,8 +37,10 @@ class Line(NamedTuple):
     ) -> "Line":
         """Line along which effects move most in `moves` (n, n_rows); 0 if all moves are 0.
 
-        `shown` are the effects that releases show, (n_releases, n_rows), and `noise` their
-        variances. `counts` (n_rows,) weigh rows; `sampling` are variances by units' entries.
+        Moves are averages of the first 1, 2, ... n of the n + 1 releases less their mean, or one
+        response to moves of another mode. The first release is clipped otherwise, which adds to
+        its variance. `shown` are the effects that releases show, (n_releases, n_rows), and `noise`
+        their variances. `counts` (n_rows,) weigh rows; `sampling` are variances by units' entries.
         """
         shares = counts / counts.sum()
         centred = np.sqrt(shares) * (moves - (moves @ shares)[:, None])
@@ -80,7 +82,7 @@ def _doubt_of_first(shown: Floats, shares: Floats) -> Floats:
 def _response(
     moves: Floats, variances: Floats, shown: Floats, noise: Floats, shares: Floats
 ) -> Floats:
-    """Slopes (n_rows,) of the effects `shown` on another mode's `moves` (n_releases,), shrunk.
+    """Shrunk covariances (n_rows,) of effects `shown` with `moves` (n_releases,) of another mode.
 
     Releases are weighted by the inverse of their `variances` (n_releases,).
     """

@@ -225,7 +225,7 @@ def empty_list_as_table(X: object, n_modes: int) -> Any:
 def _known_entries(
     checked: Parameters, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
-    """Coordinates and values of the entries all of whose names are rows, and the public shape."""
+    """Coordinates and values of entries whose names are all in `indices`, and the public shape."""
     unit_mode, with_ids = checked.unit_mode, indices
     if unit_mode is not None:
         X = empty_list_as_table(X, len(indices))
@@ -234,7 +234,7 @@ def _known_entries(
     numbers = coordinates_of_names(checked, X, with_ids, reset=True)
     if shape is None:
         shape = _shape_of_entries(indices, numbers)
-    # Ids of units were numbered from X itself, so no check of coordinates compares their number.
+    # Count ids here: a later check would see those of entries that are kept, as coordinates.
     if unit_mode is not None and with_ids is not indices:
         n_ids, most = len(with_ids[unit_mode] or ()), shape[unit_mode]
         if n_ids > most:
@@ -321,7 +321,7 @@ def with_index_of_units(indices: Indices, mode: int, X: object) -> Indices:
     if mode >= len(columns) or len(columns[mode]) == 0:
         return indices  # `encoded_columns` refuses too few columns
     labels = as_labels(columns[mode], len(columns[mode]), f"column {mode} of X")
-    ids = RowIndex.from_public(distinct(labels)[0])
+    ids = RowIndex.numbered(distinct(labels)[0])
     return (*indices[:mode], ids, *indices[mode + 1 :])
 
 

@@ -389,7 +389,7 @@ class PersonPlan:
 
     @property
     def sweeps_for_biases(self) -> int:
-        """Sweeps that biases get if the trial finds no components; one more is for the level."""
+        """Sweeps that biases get if no components are worth them; one more is for the level."""
         return self.n_sweeps - trial_sweeps(self.n_sweeps) - 1
 
     def cost_of_level(self, *, by_sweep: bool) -> PrivacyCost:
@@ -428,7 +428,8 @@ def plan_persons(
     # spread: their squares add up to least if mu squared is too.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
-    # Own entries tell the level of who folds in: beside components it gets half as much.
+    # Own entries tell the level of who folds in: beside components releases of levels get half as
+    # much.
     n_level_uses, of_components = (2, defaults.DIRECTION_FRACTION) if n_sweeps else (4, 0.0)
     of_levels = n_level_uses / 2 * defaults.LEVEL_FRACTION
     if not has_rounds:  # a fraction of epsilon, not of mu squared: errors fall by its square
@@ -450,7 +451,7 @@ def trial_sweeps(n_sweeps: int) -> int:
 
 
 def judged_sweeps(n_trial: int) -> int:
-    """Number of the last of `n_trial` sweeps, by whose moments the trial judges directions."""
+    """How many sweeps, the last of `n_trial`, the trial judges directions by."""
     return max(n_trial // 2, 2)
 
 
@@ -470,7 +471,7 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
     noise = SharedFactorSums.largest_distance / (gaussian_mu(epsilon, delta) * math.sqrt(part))
     # Response to a component of residuals clipped at their deviation; noise hides half of weights.
     response = clipped_response(1.0) * (ASSUMED.component / ASSUMED.residual) / 2
-    # Of one component, by units with entries in `observed_share` of their cells.
+    # Weight of one component, in units with entries in `observed_share` of their cells.
     each = max(ASSUMED.observed_share * n_cells, 1.0)
     weight = row_weight(shape[unit_mode], each, n_cells)
     # Norm, over its deviation, that noise adds to one column of n cells: their largest singular

@@ -147,7 +147,7 @@ def measured_pull(
         # If it is far off, its response errs by one factor, too.
         of_effects = max(float(np.sum(own**2 / variances)) - len(own), 0.0)
         errors.append(variances * (1 + (defaults.PULL_SCALE * far) ** 2 * of_effects))
-    # Variances of effects are those shown over the squared mean gain, so that the coarse grid of
+    # Variances of effects are those shown over the mean squared gain, so that the coarse grid of
     # them favours no pair.
     weights_of_gains = np.array([float(np.sum(1 / of_release)) for of_release in errors])
     square_gains = np.array(gains)[..., 0].T ** 2 @ (weights_of_gains / weights_of_gains.sum())

@@ -60,6 +60,11 @@ class RowIndex:
         >>> len(RowIndex.from_public(["tea", "mate", "tea"]))
         2
         """
+        return cls.numbered(names)
+
+    @classmethod
+    def numbered(cls, names: Iterable[Any]) -> Self:
+        """Number rows in the order of names, public ones or private ids that nothing keeps."""
         if isinstance(names, str | bytes | Mapping):
             raise ValueError(f"names must be a list of names, got {type(names).__name__}.")
         # Convert numpy's and pandas' types of names to Python's.

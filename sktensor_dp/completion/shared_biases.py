@@ -115,8 +115,8 @@ def clip_of_least_error(
 
     All releases to come are taken to have it, and all is in deviations of residuals. `noise` is
     that of a row's effect by these releases together, at sensitivity and response 1. `apart` is the
-    root mean square over rows of the distance from mean to median, `effects` that of effects. The
-    `pull` is by how much effects are moved if units that do not vary are clipped, too.
+    root mean square over rows of the distance from mean to median, `effects` that of effects, of
+    which the `pull` is the part that medians do not show.
     """
     clips, responses, by_clips, shifts = _clips_between(least, widest, share_varied)
     # Units that do not vary differ from effects by the pull, of which clips take a part.
@@ -336,9 +336,9 @@ class SharedBiases:
         )  # fmt: skip
 
     def _weight_of_entry(self, total: float, biases: Sequence["SharedBiases"]) -> float:
-        """Mean weight of an entry if all of them weigh `total`."""
-        # Each of a unit's n entries weighs one over the norm |c| of its counts by row, all n / |c|.
-        # As |c|^2 is n at least, n is the square of that at least.
+        """Mean weight of an entry if entries of all units together weigh `total`."""
+        # A unit's n entries together weigh w = n / |c|, |c| the norm of its counts by row. As |c|^2
+        # is n at least, n is w^2 at least.
         of_unit = max(total / self.values.n_with_values, 1.0)
         fitted = [bias for bias in biases if bias.weights.any()]
         n_each = entries_each(fitted) if fitted else 1.0
@@ -578,7 +578,7 @@ class SharedBiases:
         return np.minimum(math.pi / 2 * sizes**2, 1.0) * largest, largest
 
     def _residual_variances(self, by_others: float) -> tuple[float, Floats]:
-        """Variance of values that no biases explain, on average, and in each row (n_rows,)."""
+        """Variance of residuals that no biases explain, on average, and in each row (n_rows,)."""
         by_error = float(self.shares @ self.effects.variances)
         explained = by_others + self.explained() + by_error
         variance = unexplained_variance(self.values.deviation, explained)
@@ -635,8 +635,8 @@ def fit_by_corrected_deviation(
     of_sample, share_varied = deviation_and_share(1 - alone)
     values.deviation = min(of_sample / math.sqrt(1 - 1 / each), biases[0].half)
     values.by_level = by_own_level(each)
-    # Sample deviations of few normal values vary by chance: their squared coefficient of variation
-    # is about half of this. `deviation_and_share` takes that for units that do not vary.
+    # Sample deviations of few normal values vary by chance, with a squared coefficient of variation
+    # of about half of `by_level`: `deviation_and_share` takes such units for some that do not vary.
     values.share_varied = min(share_varied * (1 + values.by_level / 2), 1.0)
     if len(biases) == 1 and biases[0]._order == 1:  # in more modes sums hide single values
         values.share_varied = biases[0].share_varied()
@@ -695,13 +695,14 @@ def entries_each(biases: Sequence[SharedBiases]) -> float:
 def cell_weights(biases: Sequence[SharedBiases]) -> Floats:
     """Weight of each cell: sum over units with an entry there of ``n ** -0.5``, n their entries.
 
-    Cells are combinations of rows of the shared modes; a unit's entries are assumed to spread over
-    rows of each mode independently.
+    Cells are combinations of rows of the shared modes (rows, if there is one); a unit's entries are
+    assumed to spread over rows of each mode independently.
     """
     if len(biases) == 1:
         return biases[0].weights
     n_cells = math.prod(len(bias.shares) for bias in biases)
-    # The least n of all modes: near a mode's largest weight, 1 / |p|, weights hardly depend on n.
+    # Each mode gives an estimate of n: take the least. A unit weighs 1 / |p| at most in a mode, p
+    # the shares of its rows, and for weights near that an estimate may be far too large.
     n = min(*(_entries_of_unit(bias, n_cells) for bias in biases), float(n_cells))
     shares = reduce(np.multiply.outer, [bias.shares for bias in biases]).ravel()
     return (

@@ -110,9 +110,10 @@ def cost_of_trials(
     delta: float,
     stop: float,
 ) -> tuple[float, PrivacyCost]:
-    """Delta of a search, 0 with pure noise in a `private` step, and cost of one trial.
+    """Delta of a search, and cost of a trial's fit, which its score has again.
 
-    A trial sets a part of its delta aside if a `tried` step does.
+    Delta is 0 if one of the estimator's `private` steps has pure noise. A trial sets a part of it
+    aside if a step does that candidates may put there (`tried`).
     """
     sets_aside = max(step._public_facts().delta_set_aside for step in tried) > 0
     if any(step._public_facts().has_pure_noise for step in private.values()):

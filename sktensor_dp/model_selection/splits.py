@@ -97,7 +97,7 @@ def split_units(
     split = Split(part_of_unit == 1, unit_of_row)
     if number_is_private:
         return split
-    units, least = ("rows", 1) if labels is None else ("groups", 2)  # one tells nothing of others
+    units, least = ("rows", 1) if labels is None else ("groups", 2)  # one tells of no other
     if (~split.held_out).sum() < least or not split.held_out.any():
         raise ValueError(
             f"test_size must leave {least} or more {units} to train on, and one to score on; got "

@@ -145,7 +145,8 @@ def fit_by_steps(
     method = new_method(plan)
     while not method.is_complete:
         answer = release_power_step(ask, step(method.columns_asked(), bound))
-        # Each answer makes a step: noise is equal, or on a tensor depends on the columns asked for.
+        # Each answer makes a step, as waiting for the next brings nothing: noise is equal, or on a
+        # tensor depends on the columns asked for.
         method.tell(answer.value, answer.sigma, may_wait=False)
     return components_of(method)
 

@@ -51,7 +51,7 @@ class PartitionSelection:
 
 
 def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> float:
-    """Threshold that keys of one unit alone reach with probability ``cost.delta`` at most."""
+    """Threshold that keys of one unit reach with probability ``cost.delta``; 0 without noise."""
     if math.isinf(cost.mu):
         return 0.0
     if not cost.delta > 0:

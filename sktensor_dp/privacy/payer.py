@@ -96,7 +96,7 @@ class Payer:
         """Raise BudgetError, at the first of several fits, unless the budget can pay them all.
 
         They are this one and those of `later` steps of a pipeline, or all fits and scores of a
-        search of scikit-learn.
+        search of scikit-learn. Tools that part units are refused for a single fit, too.
         """
         self._check_tools(own)
         budget, search = self.accountant, search_around(self.tools)

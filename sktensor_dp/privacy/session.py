@@ -257,7 +257,9 @@ class Session(AbstractContextManager["Session"]):
         # noise spends mu or epsilon.
         planned_cost = costs.get(name)
         if planned_cost is None or not 1 <= uses <= self._left.get(paying, 0):
-            raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")
+            raise RuntimeError(
+                f"release {name!r}, paid by {paying!r}, is not in the plan, or used up."
+            )
         cost = costs[paying] if uses == 1 else PrivacyCost.total([(costs[paying], uses)])
         if paying != name and (cost.delta > 0 or (cost.epsilon > 0) != (planned_cost.epsilon > 0)):
             raise RuntimeError(f"{name!r} has another kind of cost than {paying!r} has left.")

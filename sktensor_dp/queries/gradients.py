@@ -17,7 +17,7 @@ from sktensor_dp.tensor.sorted_entries import derivatives, kronecker_rows
 
 # Least ridge relative to the trace: below it the factors of a matrix are rounding errors.
 LEAST_RIDGE = 1e-10
-# Rows of a ridge regression whose vectors z are all shorter than this release nothing.
+# Rows of a ridge regression whose vectors A^-1 z are all shorter than this release nothing.
 SHORTEST = 1e-100
 # Largest entry of z: sums of squares stay far from overflow.
 LARGEST = 1e120

@@ -92,17 +92,19 @@ class Candidates:
         n_others = max(len(self.excess) - 1, 1)
         total = np.sum([step.released for step in self.excess], axis=0)
         # The product of noise alone is normal: with probability LEVEL one of the candidates exceeds
-        # this many deviations.
+        # this size.
         most = float(ndtri(1 - LEVEL / max(len(centres) - n_sure, 1))) * sigma
         for row, centre in enumerate(centres[n_sure:]):
             product = foreseen = square = 0.0
             for step in self.excess:
                 others = (total[row] - step.released[row]) / n_others
-                shown = np.maximum(shrink_deviations(others, centre, sigma / n_others**0.5), 0.0)
-                shown[np.argmax(shown)] = 0.0  # a topic has two words or more
-                product += float(step.released[row] @ shown)
-                foreseen += float(step.foreseen[row] @ shown)
-                square += float(shown @ shown)
+                by_others = np.maximum(
+                    shrink_deviations(others, centre, sigma / n_others**0.5), 0.0
+                )
+                by_others[np.argmax(by_others)] = 0.0  # an excess of one word confirms no topic
+                product += float(step.released[row] @ by_others)
+                foreseen += float(step.foreseen[row] @ by_others)
+                square += float(by_others @ by_others)
             found[n_sure + row] = product > max(most * square**0.5, foreseen)
         return found
 

@@ -18,8 +18,8 @@ def public_frequencies(
 ) -> Floats:
     """Convert public word frequencies to an array (n_features,) of positive numbers with sum 1.
 
-    A mapping is looked up by the `names` of columns. A word without a frequency gets half of the
-    least. ValueError if the shape or a number is wrong.
+    A mapping is looked up by the `names` of columns. A word without a frequency gets about half
+    of the least. ValueError if the shape or a number is wrong.
     """
     # Frequency of words without a given one, relative to the least given.
     unseen = 0.5

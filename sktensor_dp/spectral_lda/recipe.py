@@ -421,7 +421,7 @@ class _SpectralFit:
         concentration: float,
         topics_std: Floats | None = None,
     ) -> FittedTopics:
-        """Extend topics of the words whose `pairs` were released to all, by unigram frequencies."""
+        """Extend topics of words whose `pairs` were released to all words, by word frequencies."""
         if (words := pairs.words) is not None:
             fraction = self._unigram[words].sum()  # of tokens
             of_words = topics

@@ -33,8 +33,10 @@ def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:
 
 
 def share_of_hidden(model: Any) -> tuple[float, float]:
-    """Share of the topics of a model that noise hides, and by how much the share of another one is
-    off at most if the former are nothing, or all there, where half of them is assumed.
+    """Share of the topics that noise hides, and the largest error of another topic's share.
+
+    Half of the hidden topics' texts count for the others, which are off if all of the hidden ones
+    exist, or none.
     """
     shares, hidden = model.topic_prior_ / model.topic_prior_.sum(), model.hidden()
     moved = np.abs(shares @ without(model.components_, hidden) - shares) / 2

@@ -448,18 +448,18 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)
 
     def _interval_of_counts(self, level: float) -> tuple[Floats, Floats]:
-        """Ends (n_values,) of intervals of numbers of texts, scaled down as they are."""
-        few, rest = self.sums_.sum(axis=1), self.rest_sums_.sum(axis=1)
+        """Ends (n_values,) of intervals of numbers of texts, after units were scaled down."""
+        within, beyond = self.sums_.sum(axis=1), self.rest_sums_.sum(axis=1)
         root = self.sums_.shape[1] ** 0.5
-        # What is added beyond the smaller bound is 0 or more: ends and median of its posterior.
-        low, middle, high = np.tile(np.maximum(rest, 0.0), (3, 1))
+        # What units add beyond the smaller bound is 0 or more: ends and median of its posterior.
+        low, middle, high = np.tile(np.maximum(beyond, 0.0), (3, 1))
         if noise := self.rest_sigma_ * root:
-            above = ndtr(np.maximum(rest / noise, -30.0))  # in deviations: farther off it is 0
+            above = ndtr(np.maximum(beyond / noise, -30.0))  # in deviations: farther off it is 0
             tails = np.array([[(1 + level) / 2], [1 / 2], [(1 - level) / 2]])
-            low, middle, high = np.maximum(rest - noise * ndtri(tails * above), 0.0)
-        by_few, middle_of_all = ndtri((1 + level) / 2) * self.sigma_ * root, few + middle
-        low = middle_of_all - np.hypot(by_few, middle - low)
-        high = middle_of_all + np.hypot(by_few, high - middle)
+            low, middle, high = np.maximum(beyond - noise * ndtri(tails * above), 0.0)
+        half_width, middle_of_all = ndtri((1 + level) / 2) * self.sigma_ * root, within + middle
+        low = middle_of_all - np.hypot(half_width, middle - low)
+        high = middle_of_all + np.hypot(half_width, high - middle)
         return np.maximum(low, 0.0), np.maximum(high, 0.0)
 
     def __str__(self) -> str:

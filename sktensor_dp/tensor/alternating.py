@@ -188,7 +188,7 @@ def run_sweeps(
 
     It settles once a sweep changes it by less than `tol` of itself or of the `known_variance`.
     """
-    # Number of sweeps before the first extrapolation.
+    # Number of the sweep whose state is the first to extrapolate from.
     first_sweeps = 4
     anderson, starts_at_sweep = _Anderson(), True
     start, variance = _flat(alternation.state()), np.inf  # of the next sweep

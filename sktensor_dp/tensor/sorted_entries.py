@@ -17,7 +17,7 @@ class SortedEntries:
     """Coordinates of observed entries, sorted by each mode once and read in blocks.
 
     "Sorted by a mode" means: in increasing order of the coordinate in that mode, ties as given.
-    Memory is n_modes^2 integers per entry at most, whatever the shape.
+    Memory is n_modes (n_modes + 1) integers per entry, whatever the shape, and more for fibres.
 
     Parameters
     ----------

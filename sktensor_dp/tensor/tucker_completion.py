@@ -49,7 +49,7 @@ class TuckerCompletion(Completion):
     unit_covariance : ndarray of shape (r_1, r_1)
         Prior covariance of a row of the first factor.
     converged : bool
-        True if the residual variance settled before `max_iter` sweeps.
+        True if the residual variance settled before `max_iter` sweeps, or their number is fixed.
     """
 
     mean: float

@@ -70,7 +70,8 @@ class PriorCorrection:
         self._c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
         self.frequencies = frequencies
         self.variance = sigma**2
-        # What the term of `variance` adds to eigenvalues of M2, except along the frequencies.
+        # What the term of `variance` adds to all eigenvalues of M2. Noise in m m', which is of rank
+        # 1, takes it off again along one direction alone.
         self._pair_shift = self.pair_scale * self._a * self.variance
 
     def edge(self, of_errors: float, weights: Floats | None = None) -> float:
