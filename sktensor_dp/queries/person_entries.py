@@ -154,9 +154,10 @@ class SharedRowSums(Query):
 
     # A unit contributes ``(S, C) / |C|``: sums of clipped residuals and numbers of entries in each
     # row, both times the weight of the row, to one of two blocks; for order 1 and several rows
-    # times the root of the part of entries in other rows. S is shrunk to the norm `most * |C|` where
-    # it is longer. Residuals are about the mean of the unit's entries in other rows, so that its level, which may
-    # be why entries are missing, moves none; if there is no other row, about the mean level. Last
+    # times the root of the part of entries in other rows. S is shrunk to the norm `most * |C|`
+    # where it is longer. Residuals are about the mean of the unit's entries in other rows, so that
+    # its level, which may be why entries are missing, moves none; if there is no other row, about
+    # the mean level. Last
     # comes how much less than possible its sums u are: ``most - |u|^2 / most``, or for order 1 the
     # L1 norm of counts less that of u.
 
