@@ -42,8 +42,8 @@ ASK_FOR_ALL = (
     "and to ask for one or two more finds no more."
 )
 HIDERS = (
-    "Leave out counts with many zeros: they hide other groups. Give columns with long tails, such "
-    "as laboratory values, by --log-range."
+    "Leave out counts with many zeros, which hide other groups, and give columns with a long tail, "
+    "such as laboratory values, by --log-range: else several groups may have no intervals."
 )
 NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
 NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
@@ -58,10 +58,12 @@ CLAMPED = (
 )
 INTERVALS = (
     "Intervals count noise, chance, and log-normal tails as far as released numbers show them, but "
-    "not how missing numbers differ from others. They are wide where a column has many zeros or a "
-    "long tail: --log-range helps with a tail if all numbers are above 0.",
-    "Another run may find other groups: intervals are for the groups shown.",
+    "not how missing numbers differ from others. {} --log-range helps with a tail "
+    "if all numbers are above 0.",
+    "Another run may find other groups: intervals are for the groups shown. Shares have none.",
 )
+OF_ONE = "They are wide where a column has many zeros or a long tail."
+OF_SEVERAL = "A long tail in one column widens those of all, or leaves none."
 ENDS = ("", " low", " high")  # columns of an average and of its interval
 
 
@@ -213,8 +215,10 @@ class Groups(Run):
                     f"--category {column} must list every value that the column can have.",
                 )
             else:
+                of_logs = column in self._numeric[len(self._numeric) - self._n_logs :]
+                zeros = ", or has it many zeros, which have no log" if of_logs else ""
                 causes[test] = (
-                    f"Is the range of {column} in other units than the column?",
+                    f"Is the range of {column} in other units than the column{zeros}?",
                     f"Are some cells of {column} codes, such as -9? --missing declares them.",
                 )
         return causes
@@ -317,7 +321,8 @@ class Groups(Run):
         low, high, doubt = intervals_of(model, 0.9)
         self._on_intervals = [doubt] if doubt else []
         if not np.isnan(low).all():
-            self._on_intervals += INTERVALS
+            tails = OF_SEVERAL if model.n_components_ > 1 else OF_ONE
+            self._on_intervals += [one.format(tails) for one in INTERVALS]
         self._averages, low, high = map(self._in_units, (model.means_, low, high))
         # Shares of the categories of one column add up to 1 at most; where that moves an average
         # its interval reaches as far.

@@ -97,8 +97,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         (n_components_, n_features, n_features), (n_features, n_features),
         (n_components_, n_features) or (n_components_,).
     n_components_ : int
-        Number of groups that the released gains support; if it is ``n_components``, there may be
-        more.
+        Number of groups that the start left and the released gains support; if it is
+        ``n_components``, there may be more.
     gains_ : ndarray of shape (n_groups,)
         Released mean log-density of a sample, in nats, in mixtures of 1, 2, ... groups, less that
         in a mixture of one, after half of the steps; each sample's gains are clipped to a norm of

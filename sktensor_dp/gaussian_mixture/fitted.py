@@ -194,8 +194,8 @@ def _columns_in_doubt(
     at_one_end = at_end.all(axis=0) & (np.ptp(np.sign(means), axis=0) == 0)
     gap = (at_end | (to_end > 3 * spreads)).all(axis=0) & ~at_one_end
     parted = (at_end & (narrow | gap)).any(axis=0)
-    # Rare ones among zeros, and counts of rare events, have averages near the low end, 0, and at
-    # least as large a variance.
+    # Rare ones among zeros have averages near the low end, 0, and at least as large a variance.
+    # Counts vary less in scaled units: of them a fit asks, as it does not know that 0 is the end.
     varies_less = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)
     may_not_be_low = varies_less & at_one_end if low_is_zero is None else ~low_is_zero
     beyond = (at_end & (may_not_be_low | (means > 0))).any(axis=0) & ~parted
@@ -207,8 +207,9 @@ def warnings_of_fewer_groups(found: FittedMixture, plan: MixturePlan) -> tuple[W
     n_groups = len(found.model.weights)
     if n_groups == plan.n_components:
         return ()
+    support = "the released gains support" if len(found.gains) else "the start left"
     return (NotEnoughDataWarning(
-        f"Of {counted(plan.n_components, 'group')} asked for, the released gains support "
+        f"Of {counted(plan.n_components, 'group')} asked for, {support} "
         f"{n_groups}; the others were joined. If there are more, more samples or a larger epsilon "
         "show them, or another fit: starts are random, and not each finds groups that are close."
     ),)  # fmt: skip

@@ -25,11 +25,16 @@ FEWEST_STEPS, MOST_STEPS, EXACT_STEPS = 5, 40, 60
 ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 # Most (d + 1, d + 1) matrices that a fit holds at once. For each group of a level of merging:
 # covariance, factor and whitener. For each sphere when spheres are merged: its own, a factor, and
-# that of a merged one. For each group in a step: the sum, its rest, an addend and a product (4), or
-# the model with factors and whiteners (3), the average and its frames (2), released shapes (1),
-# temporaries (5), and for missing cells an inverse and parts (5). Single ones: second moments,
-# covariances, and the workspaces of LAPACK.
+# that of a merged one. For each group in a step: 4, which are the sum, its rest, an addend and a
+# product, and later the model with factors and whiteners; and the average and its frames (2),
+# released shapes (1), temporaries (5), and for missing cells an inverse and parts (5). Single ones:
+# second moments, covariances, and the workspaces of LAPACK.
 LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 17, 12
+# A forecast knows no data: it says what may leave several groups without intervals.
+TAILS = (
+    "Where a column has a long tail within groups, several groups may have no intervals: take logs "
+    "of such columns, as of most laboratory values, and leave out counts with many zeros."
+)
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
 
@@ -162,7 +167,7 @@ def forecast_mixture(
     needed = rows_needed(estimator, n_features)
     return Forecast(
         (row,), n_samples, needed, k, count_sigma=count_sigma, _question=question,
-        law="Groups are assumed to have equally many samples.",
+        law=" ".join(["Groups are assumed to have equally many samples.", TAILS][: 1 + (k > 1)]),
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ from sktensor_dp.mixtures.m_step import (
     gaussians_after_step,
 )
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
-from sktensor_dp.mixtures.skew_bias import SIMULATED, simulated_bias
+from sktensor_dp.mixtures.skew_bias import OTHER_FORM, SIMULATED, simulated_bias
 from sktensor_dp.mixtures.skewness import (
     EARLY,
     LIKELY,
@@ -107,7 +107,7 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     warnings = warnings_of_norm(second, ball, found.mean_square)
     warnings = warnings or warnings_of_fewer_groups(found, plan)
     share, error = observed_as_released(ball, second)
-    # Any noise may hide some missing cells, but only much noise as many as matter.
+    # Any noise may hide some missing cells; only large noise hides so many that averages move.
     notes = (UNEVEN,) if grouped and (error > 0 or share < 1 - 1e-9) else ()
     if notes and ((found.errors.most_observed < 1).any() or share - 2 * error < 1 - FEW_MISSING):
         warnings += (DoubtfulParameterWarning(UNEVEN),)
@@ -147,8 +147,8 @@ def release_mixture(
         n_without = plan.n_steps - len(noise.rates)
         noise = replace(noise, rates=np.append(np.zeros(n_without), noise.rates))
         tails = release_tails(ask, ball, plan, second, found, noise)
-        # Where a group has one value, clips may take all others; by a long tail in any column steps
-        # lead to other groups.
+        # Where a group has one value, clips may take all rows with another one. A long tail in any
+        # column makes steps lead to other groups.
         unknown = one_valued(found, ball.radius) | (tails.skewness > LIKELY).any()
         spread = np.where(unknown, 0.0, tails.spread)
         observed, moved = observed_by_column(ball, second, found), moved_from(chosen, found)
@@ -225,14 +225,15 @@ def release_steps(
     for _ in range(n_steps):
         wider = with_wider_clip(plan, model, ball.radius) if fills else plan
         statistics = release_statistics(ask, ball, wider, model)
-        average = moments = average_with_step(average, model, statistics, added)
+        average = average_with_step(average, model, statistics, added)
         model = gaussians_after_step(
-            model, moments, statistics, ball.radius, ask.n_units, shrinks=not fills
+            model, average, statistics, ball.radius, ask.n_units, shrinks=not fills
         )
+    assert average is not None  # there is a step
     if len(model.weights) > plan.n_components:  # groups to spare, of a start
-        model, moments = after_spare(plan, model, moments, statistics, ball.radius)
-        model = gaussians_after_step(model, moments, statistics, ball.radius, ask.n_units)
-    return model, moments, moments.noise_of(statistics)
+        model, average = after_spare(plan, model, average, statistics, ball.radius)
+        model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
+    return model, average, average.noise_of(statistics)
 
 
 def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> MixturePlan:
@@ -379,7 +380,8 @@ def skew_of_groups(
     if k == 1 or not plan.has_intervals:
         return shared_tails(-shifts, deviations, np.ones((k, d)), tails), np.zeros((k, d))
     signs = np.where(deviations**-2.0 @ shifts > 0, -1.0, 1.0)
-    # The first steps, from a start far away, moved the model, too.
+    # A sum of rates is a number of full steps. Steps before those of `rates`, which start far away,
+    # are taken for as many.
     n_steps = round(2 * float(rates.sum()))
     bias = simulated_bias(
         model, ball.radius, signs, plan.clip, early, n_steps, plan.covariance_type
@@ -388,7 +390,7 @@ def skew_of_groups(
     parts = np.clip(-signs * bias.shifts.T / whole, LEAST_SHOWN, 1.0)
     shared = shared_tails(-signs * shifts, deviations, parts, tails)
     squares = np.tensordot(np.square(shared.square / SIMULATED**2), bias.moves**2, axes=1)
-    return shared, np.sqrt(squares)
+    return shared, OTHER_FORM * np.sqrt(squares)
 
 
 def _release_shifts(
@@ -411,9 +413,9 @@ def missed_far_out(
 ) -> Floats:  # fmt: skip
     """Errors (k, d) of means by values far beyond clips, which `second` moments show.
 
-    Such values raise mean squares, and move means by clipped steps, which the `shifts` (k, d) of
-    early clipped rows with noise of these `deviations` (k,) show. Without any, noise shows as much
-    in some column in `FALSE_ALARMS` of fits.
+    Such values raise mean squares. They also move the means by clipped steps, and `shifts` (k, d)
+    of early clipped rows, with noise of these `deviations` (k,), show these moves. If there are no
+    such values, noise shows some in a column in `FALSE_ALARMS` of fits.
     """
     (k, d), far = model.means.shape, plan.clip.far
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
@@ -445,7 +447,7 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
 def unfinished(earlier: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
     """Distances (1, d) of the mean of one group to convergence where cells are missing.
 
-    They are taken to be those that the second half of EM steps moved the mean, from `earlier`,
+    They are taken to be what the later half of the EM steps, those after `earlier`, moved the mean
     beyond noise: t steps leave about 1 / t of an error, if few cells are missing.
     """
     squares = np.diagonal(found.covariances, axis1=1, axis2=2)
@@ -516,7 +518,7 @@ def _release_filled_rows(
     n_releases, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(d))
     signs = (-1.0) ** np.arange(n_releases)
     signs = (signs - signs.mean()) / signs.std()  # of mean 0 and mean square 1
-    # Rows of two values may be as long as the radius, and lifts make them longer.
+    # Rows may be as long as the radius where columns have two values each; lifts add to that.
     n_filled = d * (1 - observed_overall(ball, second))  # filled cells of a row
     limit = 1 + math.sqrt(n_filled) * lift * float(np.abs(signs).max()) / radius
     query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
@@ -553,7 +555,7 @@ def observed_overall(ball: LiftedBall, second: Answer) -> float:
 
 def observed_as_released(ball: LiftedBall, second: Answer) -> tuple[float, float]:
     """Share of cells that are observed, by `second` moments as released, and sigma of its noise."""
-    # By the constant coordinate, as `SecondMoments.total` defines it.
+    # The constant coordinate has the mean square (1 + share) / 2, in squares of the offset.
     share = 2 * second.value[-1, -1] / ball.offset**2 - 1
     return float(share), 2 * second.sigma / ball.offset**2
 

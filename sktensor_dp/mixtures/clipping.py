@@ -61,7 +61,7 @@ class Clipping:
         if alone:
             shape = min(shape, shift)
         whole = weight + shift + shape
-        size = 0.5 * (shift + shape)  # the most that does not raise the sensitivity
+        size = 0.5 * (shift + shape)  # raises the sensitivity by a tenth at most
         return Scales(weight / whole, shift / whole, size / whole, shape / whole)
 
 

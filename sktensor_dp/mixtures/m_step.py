@@ -232,8 +232,8 @@ def _differences(
     steps, found = np.concatenate([average.steps, new.steps]), []
     # Variances (2, ...) of noise on weights and shifts: of the new step, and of each past one.
     of_new = np.square([noise.weight, noise.shift])[:, None]
-    of_weights = average.weight_variances * of_new[0]
-    of_past = np.array([of_weights, carried]) / np.square(average.step_weights).sum(axis=1)
+    past_weights = average.weight_variances * of_new[0]
+    of_past = np.array([past_weights, carried]) / np.square(average.step_weights).sum(axis=1)
     in_average = np.pad(average.step_weights, ((0, 0), (0, 1)))
     for n_last in 2 ** np.arange(len(average.steps).bit_length()):
         coefficients = -in_average  # of steps in the difference
@@ -252,8 +252,8 @@ def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[Floats, F
 
     `differences` are in deviations of their noise. If the average is right, they are noise alone;
     if it is off, the part u of their variance that is noise is uniform a priori, in one of the
-    means of steps. A step corrects an average that is off with probability 1/2, and after t steps
-    one takes the average of one of the groups off with probability 1/t.
+    means of steps. An average that is off is right again after a step with probability 1/2. After t
+    steps a further one moves the average of one group away from the truth with probability 1/t.
     """
     _, k, n_coordinates = differences.shape
     squares = np.square(differences).sum(axis=2)[:, :, None]

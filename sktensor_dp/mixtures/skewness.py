@@ -15,12 +15,13 @@ from sktensor_dp.tensor.arrays import Floats
 # are a deviation apart moves no value out.
 EARLY = float(chi2.cdf(0.5**2, 1))
 # Probabilities a priori that a column is normal within groups, and that one of skewed groups shows
-# no tail, as Gaussians of others have taken its rows.
-NORMAL, TAKEN = 0.5, 0.1
+# no tail, as Gaussians of others have taken its rows. They are priors, not tuned: users are asked
+# to take logs of columns with a tail, so few have one, and a group rarely loses it.
+NORMAL, TAKEN = 0.9, 0.05
 # Largest deviation of logs of a tail that groups share: a skewness of 6.
 LONGEST = 1.0
 # Expected deviation of logs from which groups are called skewed: a skewness of 2.6. By longer tails
-# fits find other groups than there are.
+# fits find other groups than there are, so no width of an interval would be right.
 LIKELY = 0.65
 
 

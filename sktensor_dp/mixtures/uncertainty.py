@@ -20,8 +20,9 @@ from sktensor_dp.mixtures.m_step import StepNoise, part_to_shrink
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
-# Numbers of rows that are drawn: for each parameter of the information matrix, at least, with each
-# pattern of missing cells, and in each product of scores.
+# Numbers of rows that are drawn for the information matrix: for each of its parameters, but no
+# fewer than `FEWEST`. Of these `ALIKE` have the same missing cells, and scores of `TOGETHER` are
+# multiplied at once.
 ROWS, FEWEST, ALIKE, TOGETHER = 20, 10_000, 4, 500
 # Least part of the information of labelled rows: steps converge as slowly for any smaller one.
 LEAST_PART = 1e-6
@@ -118,7 +119,7 @@ def std_of_means(
         by_chance = factor @ np.hstack([sampled, by_noise[j]])
         squares = np.square(by_chance).sum(axis=1) + np.square(factor @ unmoved[j])
         squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(missed[j])
-        if is_unknown.any():
+        if is_unknown.any():  # how groups share its rows is not known: they may be any other's
             moves = overlaps[j] / weight * (model.means - model.means[j]).T
             squares += np.square(moves).sum(axis=1)
         errors[j] = np.sqrt(squares)

@@ -169,7 +169,7 @@ class MixtureStatistics(Bounded):
         return sums
 
     def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[RowIndex, "RowFrame"]]:
-        """Yield blocks of rows of the slice `part` that have the same observed cells."""
+        """Yield blocks of rows of the slice `part`: of the same observed cells, or filled ones."""
         observed = chunk.observed
         whole = RowFrame(self.whiteners, self.log_scales, self.limit)
         if observed is not None and self.fill is None:
@@ -288,7 +288,7 @@ def are_well_conditioned(whiteners: Floats) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class RowFrame:
-    """Whiteners, and limit and fillings of whitened rows, for rows with the same observed cells."""
+    """Whiteners, and limit and fillings of whitened rows, of the same observed cells or filled."""
 
     whiteners: Floats  # (k, q, d), or (1, q, d)
     log_scales: Floats  # (k,)

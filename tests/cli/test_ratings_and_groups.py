@@ -19,7 +19,7 @@ from sktensor_dp import (
     PrivateGaussianMixture,
 )
 from sktensor_dp.cli.folder import LEDGER
-from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS
+from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS, OF_SEVERAL
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER
@@ -375,7 +375,7 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     assert shown
     ages = [found["1"][name] for name in ("age", "age low", "age high")]
     assert [float(one) for one in shown.groups()] == pytest.approx(ages, rel=1e-3)
-    notes = [CLAMPED, *INTERVALS]
+    notes = [CLAMPED, *(one.format(OF_SEVERAL) for one in INTERVALS)]
     assert "\n".join(notes) in done.out
     assert " ".join(notes) in (folder / "for-the-officer.md").read_text("utf-8")
     assert (done.out + done.err).count("times as likely in them as in one") == 1

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
-from scipy.stats import binom, chi2, norm
+from scipy.stats import binom, chi2, gamma, norm
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
 from sktensor_dp.gaussian_mixture.intervals import intervals_of
@@ -423,6 +423,9 @@ LOG_NORMAL = {
         for n, epsilon in [(4000, 2.0), (6000, 4.0), (10_000, 2.0), (10_000, 4.0)]
     },
     "CRP": (10_000, 4.0, lambda kind, z: 3 * np.exp([1.0, 1.6, 3.3][kind] + 0.5 * z)),
+    "glucose": (
+        4000, 4.0, lambda kind, z: 86 + [10, 24, 15][kind] * gamma.ppf(norm.cdf(z), 2)
+    ),
 }  # fmt: skip
 
 
@@ -459,7 +462,7 @@ def test_intervals_beside_a_skewed_column_hold_or_are_not_given(name, seed, requ
     is_nightly = "nightly" in {mark.name for mark in request.node.iter_markers()}
     made = [held_of_kinds([seed, i], *LOG_NORMAL[name]) for i in range(20 if is_nightly else 6)]
     without = [np.isnan(held).any() for held, _ in made]
-    said = ["skewed in column 3, and rows" in doubt for _, doubt in made]
+    said = ["no intervals of" in doubt and "column 3" in doubt for _, doubt in made]
     held = np.array([one for one, _ in made if not np.isnan(one).any()])
     if name == "no lab is skewed":
         assert sum(without) <= binom.isf(CHANCE, len(made), 0.02)
@@ -534,4 +537,4 @@ def test_clips_take_of_log_normal_columns_what_intervals_count():
     assert found.cut[0] == pytest.approx((true_mean - mean) / deviation, rel=0.1)
     assert found.spread[0] == pytest.approx(true_deviation / deviation, rel=0.05)
     # Noise may hide a tail.
-    assert shared_tails(0 * one, np.array([0.2]), one, tails).cut[0] > found.cut[0] / 4
+    assert shared_tails(0 * one, np.array([0.2]), one, tails).cut[0] > found.cut[0] / 10
