@@ -381,8 +381,9 @@ def skew_of_groups(
         return shared_tails(-shifts, deviations, np.ones((k, d)), tails), np.zeros((k, d))
     signs = np.where(deviations**-2.0 @ shifts > 0, -1.0, 1.0)
     # A sum of rates is a number of full steps. Steps before those of `rates`, which start far away,
-    # are taken for as many.
-    n_steps = round(2 * float(rates.sum()))
+    # are taken for as many. If groups were merged, rates of steps before that are 0, and the merged
+    # ones were fitted to all tails, too: take that for as many steps again.
+    n_steps = round((2 if rates[0] > 0 else 4) * float(rates.sum()))
     bias = simulated_bias(
         model, ball.radius, signs, plan.clip, early, n_steps, plan.covariance_type
     )
