@@ -1,7 +1,7 @@
 """Fits where one value is the unit of privacy: their releases, and models of these."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -63,9 +63,11 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
         residual_variance = _residual_variance(model, plan, width)
         components = _scaled_components(model)
     effects = [_effects(model, index_set, mode) for mode in range(1, index_set.n_modes)]
-    level_variance = float(model.bias_prior_variances[0])
+    of_rows = level_variance = float(model.bias_prior_variances[0])
+    if components is not None and not plan.with_pairs:  # which no errors of biases contain
+        effects, of_rows = _with_sampled_weights(effects, components, index_set, level_variance)
     average, error = _average(model, index_set)
-    of_rows = level_variance / max(int((index_set.counts[0] > 0).sum()), 1)  # as rows are a sample
+    of_rows /= max(int((index_set.counts[0] > 0).sum()), 1)  # as rows are a sample
     state = {
         "mean_": model.mean, "biases_": model.biases, "factors_": model.factors, "_model": model,
         "perturbation_": plan.perturbation,
@@ -245,6 +247,25 @@ def _effects(model: EntryModel, index_set: IndexSet, mode: int) -> SharedEffects
     mean = max(float(counts.mean()), 1e-100)
     popularity = 0.5 * np.log(np.maximum(counts, 1) / mean)
     return SharedEffects(model.biases[mode], variances, popularity, prior_variance)
+
+
+def _with_sampled_weights(
+    effects: Sequence[SharedEffects], components: SharedComponents, index_set: IndexSet,
+    level_variance: float,
+) -> tuple[list[SharedEffects], float]:  # fmt: skip
+    """Effects whose errors count that weights of rows of the first mode are a sample.
+
+    Also the variance between these rows of their average values.
+    """
+    n_rows = int((index_set.counts[0] > 0).sum())
+    shares = [counts / index_set.n_entries for counts in index_set.counts[1:]]
+    counted = []
+    for place, (of_mode, share) in enumerate(zip(effects, shares, strict=True)):
+        averages = components.averages(place, shares)
+        mean = share @ averages
+        of_weights = np.square(averages - mean).sum(axis=1) / n_rows
+        counted.append(replace(of_mode, variances=of_mode.variances + of_weights))
+    return counted, level_variance + float(mean @ mean)
 
 
 def _scaled_components(model: EntryModel) -> SharedComponents | None:

@@ -5,7 +5,7 @@ A unit is the protected person, a row of the unit mode; the other modes are shar
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,14 @@ class SharedComponents:
         product = kronecker_rows if self.full_core else khatri_rao_rows
         rows = product(self.factors, coordinates)
         return rows if self.mixing is None else rows @ self.mixing
+
+    def averages(self, mode: int, shares: Sequence[Floats]) -> Floats:
+        """Derivatives of average values of the rows of a shared `mode`, over `shares` of others."""
+        factors = [share[None] @ factor for share, factor in zip(shares, self.factors, strict=True)]
+        factors[mode] = self.factors[mode]
+        coordinates = np.zeros((len(factors[mode]), len(factors)), dtype=np.intp)
+        coordinates[:, mode] = np.arange(len(coordinates))
+        return replace(self, factors=tuple(factors)).rows(coordinates)
 
 
 def components_of_cells(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from sktensor_dp import PrivateCPCompletion, unsafe_seeded_noise
+from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
@@ -154,6 +154,31 @@ def test_errors_of_biases_where_one_value_is_the_unit(shape, seen, stars, epsilo
         assert abs(model.biases_[0].mean()) < 0.2 * model.biases_[0].std()
     n = np.size(squares) / 4  # of normal errors, half as many of which are independent
     assert 0.25 < np.mean(squares) < chi2.isf(1e-5, n) / n
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [PrivateCPCompletion, pytest.param(PrivateTuckerCompletion, marks=pytest.mark.nightly)],
+)
+@pytest.mark.parametrize("shape", [(250, 12), (250, 6, 3)])
+def test_errors_of_biases_beside_components_count_that_rows_are_a_sample(estimator, shape, seed):
+    """Tastes vary four times as much as values about them: errors that leave them out are half."""
+    rng, squares = np.random.default_rng(seed), []
+    items = 0.5 * rng.standard_normal(shape[1])
+    of_cells = np.multiply.outer(rng.standard_normal((2, shape[1])), np.ones(shape[2:]))
+    for number in range(12):
+        X = np.argwhere(rng.random(shape) < 0.8)
+        tastes = np.tensordot(rng.standard_normal((shape[0], 2)), of_cells, 1)
+        y = items[X[:, 1]] + tastes[tuple(X.T)] + 0.7 * rng.standard_normal(len(X))
+        model = estimator(2, bounds=(-8, 8), shape=shape, epsilon=100.0)
+        with unsafe_seeded_noise(100 * seed + number):
+            model.fit(X, y)
+        assert model.n_components_ == 2
+        off = model.mean_ + model.biases_[1] - items
+        squares.append((off / np.hypot(model.bias_errors_[1], model.mean_error_)) ** 2)
+    # Averages of a fit err by the averages of two tastes, and by what varies about them.
+    n = 4 * len(squares)
+    assert 0.2 < np.mean(squares) < chi2.isf(1e-5, n) / n
 
 
 @pytest.mark.parametrize(
