@@ -400,7 +400,10 @@ def _refuse_few(run: Run, folder: Folder) -> None:
         consent += ", which does not pay again for the check"
         if folder.spent_by_run():
             epsilon = run.checked.privacy_report_.epsilon
-            spent = f"Only the check was charged, epsilon {epsilon:.2g}"
+            spent = (
+                f"Only the check was charged, epsilon {epsilon:.2g} (beside others less, as "
+                "epsilons add up to less than their sum)"
+            )
     raise NotEnoughDataError(f"{unfit} {spent}. To go on all the same: {consent}")
 
 

@@ -144,7 +144,7 @@ def unsafe_recorded_releases() -> Iterator[list[RecordedRelease]]:
     Raises
     ------
     RuntimeError
-        In a worker process of :mod:`multiprocessing`. Inside the block, ``PrivateSearchCV`` and
+        In a worker process of ``multiprocessing``. Inside the block, ``PrivateSearchCV`` and
         fits in other processes raise it before anything is charged.
 
     Warns

@@ -157,9 +157,8 @@ class SharedRowSums(Query):
     # times the root of the part of entries in other rows. S is shrunk to the norm `most * |C|`
     # where it is longer. Residuals are about the mean of the unit's entries in other rows, so that
     # its level, which may be why entries are missing, moves none; if there is no other row, about
-    # the mean level. Last
-    # comes how much less than possible its sums u are: ``most - |u|^2 / most``, or for order 1 the
-    # L1 norm of counts less that of u.
+    # the mean level. Last comes how much less than possible its sums u are: ``most - |u|^2 / most``
+    # or, for order 1, the L1 norm of counts less that of u.
 
     mode: int  # any mode but the units'
     shape: tuple[int, ...]  # of the tensor; public
