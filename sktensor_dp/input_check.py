@@ -301,7 +301,8 @@ class InputCheck(HasAccountant):
             optional += f", as up to {1 - self.least:.0%} may"
         found = "; perhaps ".join(filter(None, [strict, optional]))
         said = f"Of rows perhaps {found}" if found else "All rows may match"
-        said += f"; noise has a deviation of {self.sigma:.1%}."
+        sigma = self.sigma_of_all if ALL in failing else self.sigma
+        said += f"; noise has a deviation of {sigma:.1%}."
         if self.length is not None:
             said += f" The typical length is {self.length:.3g}; noise has a deviation of "
             said += f"{self.length_sigma:.2g}."

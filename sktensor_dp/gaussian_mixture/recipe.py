@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.stats import chi2, truncnorm
 
 from sktensor_dp.estimator.base import FitResult
@@ -480,7 +481,8 @@ def release_filled(
     noise_of_variances = noise_of_means * np.hypot(noise_of_size, 2 * (at + moves))
     beyond = variances - before
     covariance = covariance + np.diag(np.where(beyond > 2 * noise_of_variances, beyond, 0.0))
-    moved = of_type(Gaussians(model.weights, (at + moves)[None], covariance[None]), plan, radius)
+    means = projected(at + moves, noise_of_means**2, radius)
+    moved = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
     # Means of rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share
     # that has it. So this bounds how far noise of covariances moves a mean by filled cells.
     of_filling = np.sqrt(before * (1 - shares) / shares / 2) * noise.shape
@@ -494,6 +496,21 @@ def release_filled(
     none = replace(noise.times(0.0), rates=np.ones(1))
     no_moves = np.zeros_like(moved_from(model, moved))
     return moved, MeanErrors(none, no_moves, missed, spread[None], shares, rows.most_observed)
+
+
+def projected(means: Floats, variances: Floats, radius: float) -> Floats:
+    """Likeliest means (d,) within `radius`, given noisy `means` of these `variances`.
+
+    To scale all alike would move complete columns for one that is nearly empty.
+    """
+    if np.linalg.norm(means) <= radius:
+        return means
+    ratios = variances / variances.max()
+
+    def excess(log_price: float) -> float:
+        return float(np.linalg.norm(means / (1 + math.exp(log_price) * ratios))) - radius
+
+    return means / (1 + math.exp(brentq(excess, -50.0, 100.0)) * ratios)
 
 
 class _FilledRows(NamedTuple):

@@ -233,6 +233,20 @@ def test_averages_of_rare_values_are_right_or_have_no_interval(k, epsilon, seed)
     assert sum(held) >= binom.ppf(CHANCE / 10, len(held), 0.9 if k == 1 else 0.8)
 
 
+def test_a_column_that_is_nearly_empty_moves_no_other(seed):
+    """Noise of its mean is beyond the ball, to which all means once were scaled."""
+    rng, squares = np.random.default_rng(seed), []
+    means, deviations = np.array([-0.1, -0.3, -0.2, 0.1]), np.array([0.2, 0.25, 0.25, 0.15])
+    for _ in range(20):
+        X = np.clip(means + deviations * rng.standard_normal((2000, 4)), -1, 1)
+        X[rng.random(2000) < 0.98, 3] = np.nan
+        model = PrivateGaussianMixture(1, data_norm=2.0, epsilon=2.0).fit(X)
+        low, high = model.means_interval(0.6827)
+        squares.append(((model.means_ - means) / ((high - low) / 2))[0, :3] ** 2)
+    # Of normal errors it is 1. Rows with a cell filled far out are still scaled down, a little.
+    assert np.mean(squares) < 5
+
+
 def test_a_rare_value_with_missing_cells_has_its_average(seed):
     """Steps clipped its rows: averages of a tenth were in half of the fits, 20 deviations off."""
     sizes, n, d = [], 2000, 7
