@@ -501,9 +501,10 @@ def release_filled(
 def projected(means: Floats, variances: Floats, radius: float) -> Floats:
     """Likeliest means (d,) within `radius`, given noisy `means` of these `variances`.
 
-    To scale all alike would move complete columns for one that is nearly empty.
+    To scale all alike would move complete columns for one that is nearly empty. Without noise these
+    are the `means` as they are.
     """
-    if np.linalg.norm(means) <= radius:
+    if np.linalg.norm(means) <= radius or not variances.any():
         return means
     ratios = variances / variances.max()
 

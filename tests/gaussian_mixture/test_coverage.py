@@ -247,6 +247,17 @@ def test_a_column_that_is_nearly_empty_moves_no_other(seed):
     assert np.mean(squares) < 5
 
 
+@pytest.mark.filterwarnings("ignore:Nearly all rows have the norm:UserWarning")
+@pytest.mark.parametrize("epsilon", [np.inf, 1e6])
+def test_means_of_columns_that_never_meet_stay_in_the_ball(epsilon):
+    """Of each column alone they are within, of all columns together they are not."""
+    rng, X = np.random.default_rng(0), np.full((2000, 3), np.nan)
+    X[np.arange(2000), rng.integers(3, size=2000)] = 0.97 + 0.02 * rng.uniform(-1, 1, 2000)
+    model = PrivateGaussianMixture(1, data_norm=1.0, epsilon=epsilon).fit(X)
+    assert np.linalg.norm(model.means_) == pytest.approx(1, abs=0.1)
+    assert (model.means_ > 0).all()
+
+
 def test_a_rare_value_with_missing_cells_has_its_average(seed):
     """Steps clipped its rows: averages of a tenth were in half of the fits, 20 deviations off."""
     sizes, n, d = [], 2000, 7
