@@ -20,7 +20,7 @@ from sktensor_dp.cli.manifest import (
     digest_of,
     write_whole,
 )
-from sktensor_dp.cli.total import summary_of
+from sktensor_dp.cli.total import at_enough_delta, summary_of
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.input_check import InputCheck
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -243,10 +243,9 @@ class Folder:
         return "; ".join(filter(None, [used, spends]))
 
     def _sum_with(self, charge: LedgerEntry) -> float:
-        """Epsilon of all charges so far and one more, at the delta by which `summary` has it."""
-        cost = PrivacyCost.total([(self._balance.spent.cost, 1), (charge.cost, 1)])
-        epsilon = cost.epsilon_at(self._balance.delta)
-        return epsilon if isfinite(epsilon) else cost.epsilon_at(self._balance.delta + cost.delta)
+        """Epsilon of all charges so far and one more, as `summary` will have it."""
+        after = replace(self._balance, spent=self._balance.spent.plus([charge]))
+        return at_enough_delta(after.spent_epsilon, after.delta, after.spent.cost)[0]
 
     def spent_by_run(self) -> bool:
         """Return True if this run was charged."""

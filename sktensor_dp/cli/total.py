@@ -6,6 +6,7 @@ from sktensor_dp.checks.display import plain
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger_entries import PERSON
 from sktensor_dp.privacy.odds import odds_in_hundred
+from sktensor_dp.privacy.plan import PrivacyCost
 
 
 def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
@@ -31,7 +32,11 @@ def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
 
 def total_of(ledger: BudgetAccountant) -> tuple[float, float]:
     """Epsilon and delta of all runs in a folder together."""
-    epsilon, delta, cost = *ledger.total(), ledger.cost
+    return at_enough_delta(*ledger.total(), ledger.cost)
+
+
+def at_enough_delta(epsilon: float, delta: float, cost: PrivacyCost) -> tuple[float, float]:
+    """Composed `epsilon` of a `cost` at `delta`, or both at a delta that covers all parts of it."""
     if isinf(epsilon) and isfinite(cost.mu):
         # Every vocabulary sets a part of delta aside: many of them exceed the delta of one run, and
         # the total is said at a delta that is larger by all parts.

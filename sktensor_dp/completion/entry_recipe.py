@@ -259,12 +259,12 @@ def _with_sampled_weights(
     """
     n_rows = int((index_set.counts[0] > 0).sum())
     shares = [counts / index_set.n_entries for counts in index_set.counts[1:]]
-    counted = []
-    for place, (of_mode, share) in enumerate(zip(effects, shares, strict=True)):
-        averages = components.averages(place, shares)
-        mean = share @ averages
-        of_weights = np.square(averages - mean).sum(axis=1) / n_rows
-        counted.append(replace(of_mode, variances=of_mode.variances + of_weights))
+    averages = [components.averages(place, shares) for place in range(len(effects))]
+    mean = shares[0] @ averages[0]  # over all cells, as of any mode
+    counted = [
+        replace(of_mode, variances=of_mode.variances + np.square(own - mean).sum(axis=1) / n_rows)
+        for of_mode, own in zip(effects, averages, strict=True)
+    ]
     return counted, level_variance + float(mean @ mean)
 
 

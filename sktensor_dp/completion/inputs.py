@@ -321,7 +321,7 @@ def with_index_of_units(indices: Indices, mode: int, X: object) -> Indices:
     if mode >= len(columns) or len(columns[mode]) == 0:
         return indices  # `encoded_columns` refuses too few columns
     labels = as_labels(columns[mode], len(columns[mode]), f"column {mode} of X")
-    ids = RowIndex.numbered(distinct(labels)[0])
+    ids = RowIndex._numbered(distinct(labels)[0])
     return (*indices[:mode], ids, *indices[mode + 1 :])
 
 

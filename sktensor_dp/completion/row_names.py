@@ -60,10 +60,10 @@ class RowIndex:
         >>> len(RowIndex.from_public(["tea", "mate", "tea"]))
         2
         """
-        return cls.numbered(names)
+        return cls._numbered(names)
 
     @classmethod
-    def numbered(cls, names: Iterable[Any]) -> Self:
+    def _numbered(cls, names: Iterable[Any]) -> Self:
         """Number rows in the order of names, public ones or private ids that nothing keeps."""
         if isinstance(names, str | bytes | Mapping):
             raise ValueError(f"names must be a list of names, got {type(names).__name__}.")

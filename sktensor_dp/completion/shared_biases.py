@@ -374,14 +374,11 @@ class SharedBiases:
         missed = now - by_round
         uncertain = float(shares @ _joined(other.effects.variances for other in others))
         blocks = block_weights([past.release for past in self._rounds], weight_each)
-        linear = [
-            self._linearised(past.release.joined(blocks), past.clip, float(shares @ effects**2))
-            for past, effects in zip(self._rounds, by_round, strict=True)
-        ]
-        linear = [
-            self._with_measured_spread(release, past, blocks, weight_each)
-            for release, past in zip(linear, self._rounds, strict=True)
-        ]
+        linear = []
+        for past, effects in zip(self._rounds, by_round, strict=True):
+            joined, by_others = past.release.joined(blocks), float(shares @ effects**2)
+            tangent = self._linearised(joined, past.clip, by_others)
+            linear.append(self._with_measured_spread(tangent, past, blocks, weight_each))
         of_missed = missed * shares @ missed.T
         self._linear = linear
         linear = self._without_pull(linear, weight_each, of_missed.diagonal())
