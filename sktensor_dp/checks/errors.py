@@ -92,8 +92,8 @@ def call_unquoted(
 
 def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
     """Return ``call()``, untrusted code on raw data; its errors tell only type and place."""
-    # `doing` begins the message; `rows_private` hides numbers of rows. Errors of this library pass
-    # unchanged; of others only type and place are shown.
+    # `doing` begins the message; `rows_private` hides numbers of rows. Errors of this package, and
+    # those of scikit-learn that are known to show no data, keep their text.
     return _replacing_errors(call, lambda error: _named_by_place(error, doing, rows_private))
 
 

@@ -114,8 +114,9 @@ def as_arrow_table(data: object) -> Any:
 
 
 def kinds_of(data: object, name: str) -> list[tuple[str, str]]:
-    """Kind of each column ("text", "time" or "other"), and the name of its type.
-    Empty unless `data` is a table, a column or an array.
+    """Kind ("text", "time" or "other") and name of type of each column of a table, column or array.
+
+    Empty for anything else.
     """
     refuse_lazy(data, name)
     dtypes: Any = getattr(data, "dtypes", None)  # of a table

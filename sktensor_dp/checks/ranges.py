@@ -25,7 +25,8 @@ def named_ranges(
     n_columns = model.means_.shape[1]
     columns = getattr(model, "feature_names_in_", None)
     if ranges is not None:
-        columns = ranges = _by_column(ranges, columns, n_columns)
+        ranges = _by_column(ranges, columns, n_columns)
+        columns = [*ranges]
     if names is None:
         names = range(n_columns) if columns is None else columns
     check_feature_names(names, columns, n_columns)

@@ -17,8 +17,7 @@ LARGEST_COUNT = 2.0**30
 
 def as_counts(X: object, name: str = "X") -> sp.csr_matrix:
     """Validate `X` as whole numbers >= 0; return float64 CSR, with counts clipped at 2**30."""
-    # The bounds of moments hold only for whole numbers >= 0; counts above 2**30 are replaced by
-    # 2**30.
+    # The bounds of moments hold only for whole numbers >= 0.
     counts = sp.csr_matrix(X, dtype=np.float64)
     if not np.isfinite(counts.data).all():
         raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
@@ -125,7 +124,6 @@ class CountChunk(RowChunk):
 
     def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
         """Chunk with the columns `words` only (None: all), and lengths of whole documents."""
-        # Lengths stay those of the whole documents: the moments are restricted, not the documents.
         if words is None:
             return self
         last_words, chunk = self._restricted

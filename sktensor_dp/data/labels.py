@@ -121,7 +121,6 @@ def distinct(labels: Labels) -> tuple[Labels, Integers]:
 
 
 def _distinct(labels: Labels) -> tuple[Labels, Integers]:
-    """Different labels, sorted, and the place among them of each row's label."""
     if labels.dtype.kind != "O":
         names, places = np.unique(labels, return_inverse=True)
         return names, places

@@ -82,9 +82,9 @@ class DaskPartitions(PartitionedSource):
         """Regroup partitions of rows and labels so that all rows of a group are in one."""
         import dask
 
-        # Group by digests of labels: no process sees labels of other partitions.
         delayed_call = dask.delayed(error_or)
-        # As many pieces as partitions: one for each new one.
+        # Each old partition is split, by digests of labels, into one piece for each new partition:
+        # no process needs the labels of all.
         pieces = [
             delayed_call("Reading groups", split_by_group, *part, len(rows))
             for part in zip(rows, labels, strict=True)
@@ -127,7 +127,6 @@ class DaskPartitions(PartitionedSource):
 
     def _sum_on(self, client: Delayed, query: PartialQuery) -> PartialSum:
         """Sum a query on a cluster; try again if workers were lost."""
-        # How often a sum is attempted; it is repeated where a lost worker held what it needs.
         attempts = 3
         from distributed import KilledWorker
         from distributed.comm import CommClosedError

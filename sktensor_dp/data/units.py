@@ -288,7 +288,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
         return [self._chunk(*part) for part in _parts(X, units)]
 
     def _read(self) -> Iterator[tuple[Rows, Units]]:
-        """Yield (rows, units) from the source, of which each unit is in one chunk."""
+        """Yield (rows, units) of each chunk of the source; all rows of a unit are in one chunk."""
         rows, seen, earlier_label = None, set[object](), np.zeros(0, np.int64)
         for number, chunk in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(chunk)

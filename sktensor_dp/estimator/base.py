@@ -109,7 +109,7 @@ class KnownParameters(OwnErrors):
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
-        """Names of parameters as scikit-learn finds them, which takes as long as a forecast."""
+        """Names of parameters, cached: scikit-learn takes as long as a forecast to find them."""
         names: list[str] = super()._get_param_names()  # type: ignore[misc]
         return names
 
@@ -305,6 +305,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         self, n_units: int, n_features: int | None, **options: int
     ) -> tuple[str, Sequence[str]] | None:
         """Verdict of the estimator's own forecast on a fit, and what it assumes; None without one.
+
         `options` has a ``document_length`` where the estimator assumes one.
         """
         return None
@@ -337,9 +338,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         return copied
 
     def _largest_number(self, chunks: Chunks) -> int:
-        """Number of units, or the largest there can be where it is private: to plan and check by,
-        until a session has counted units.
-        """
+        """Number of units to plan and check by; where it is private, the largest there can be."""
         return LARGEST_UNIT_COUNT if self._number_is_private else chunks.n_units
 
     def _plan_by_parameters(self) -> ReleasePlan:
@@ -433,7 +432,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         public: Mapping[str, object],
         earlier: PrivacyReport | None = None,
     ) -> FitResult:
-        """Add to a fit its report, joined to an `earlier` one, `public` attributes and warnings."""
+        """Add to a fit `public` attributes, warnings, and a report, joined to an `earlier` one."""
         report = ask.report(fitted.notes)
         if earlier is not None:
             report = earlier.joined(report)

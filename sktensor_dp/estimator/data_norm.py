@@ -39,7 +39,7 @@ def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, tuple[Warn
 
 
 def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[Warning, ...]:
-    """Warning that nearly all rows were scaled down to the norm.
+    """Warning, if any, that nearly all rows were scaled down to the norm.
 
     If they were, the mean squared norm is the largest possible: that of rows, by released `second`
     moments; or, as missing cells make rows shorter, that of group means, `square`.

@@ -96,8 +96,9 @@ class ReleaseForecast:
     name, sigma : str, float
         Name in the catalogue, and standard deviation of the noise along a coordinate.
     noise, signal : float
-        Size of the noise, and of the part of the answer that the fit has to see: in half the
-        operator norm for the second moment, Frobenius norm for the third, else a coordinate.
+        Size of the noise, and of the part of the answer that the fit has to see: the operator norm
+        of second moments (half of it for topics), the Frobenius norm of third ones, the length of
+        the shift of a group's mean, else a coordinate.
     """
 
     name: str
@@ -249,7 +250,10 @@ class Forecast(InvertibleForecast):
 def counted_releases(
     plan: ReleasePlan, pure: bool, neighbours: str
 ) -> tuple[ReleasePlan, float | None]:
-    """Plan with a noisy count of units first, and its deviation; without one, None."""
+    """Add a noisy count of a private number of units to a plan; return both it and the deviation.
+
+    The deviation is that of the count's noise; for a public number it is None.
+    """
     if neighbours != "add_remove":
         return plan, None
     plan = plan.with_count()

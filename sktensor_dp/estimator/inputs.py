@@ -73,8 +73,8 @@ def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
     kinds = kinds_of(X, name)
     names = column_names(X) or [""] * len(kinds)
     for kind, type_name in kinds:
-        alike = (name for name, (other, _) in zip(names, kinds, strict=True) if other == kind)
-        where = in_columns([*filter(None, alike)])
+        of_kind = [column for column, (other, _) in zip(names, kinds, strict=True) if other == kind]
+        where = in_columns([column for column in of_kind if column])
         if kind == "time":
             raise ValueError(
                 f"{name} must hold numbers, got type {type_name}{where}; dates and times are none: "
@@ -88,9 +88,11 @@ def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
 
 def in_columns(names: Sequence[str]) -> str:
     """Text that names some columns of a table, " in column 'a', 'b'"; empty for none."""
+    if not names:
+        return ""
     most_shown = 5
     more = f" and {len(names) - most_shown} more" if len(names) > most_shown else ""
-    return f" in column {', '.join(map(repr, names[:most_shown]))}{more}" if names else ""
+    return f" in column {', '.join(map(repr, names[:most_shown]))}{more}"
 
 
 def advice_on_text(estimator: Any) -> str:
@@ -136,9 +138,9 @@ def with_nan(array: NDArray[np.generic]) -> NDArray[np.generic]:
 def checked_table(estimator: Any, X: Any, *, reset: bool, fits: bool, grouped: bool) -> Any:
     """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
 
-    `reset` stores the columns on `estimator` (else they are compared), whose input tags say whether
-    NaN is allowed. Where `grouped`, the number of rows is private. Where it `fits`, and rows may be
-    added or removed, `X` may have none.
+    `reset` stores the columns on `estimator`; else they are compared with its own. Its input tags
+    say whether NaN is allowed. Where `grouped`, the number of rows is private. Where it `fits`, and
+    rows may be added or removed, `X` may have none.
     """
     number_is_private = getattr(estimator, "neighbours", None) == "add_remove"
     rows_private = number_is_private or grouped
@@ -248,6 +250,7 @@ def check_same_unit(before: PrivacyReport, neighbours: str, *, grouped: bool) ->
 
 def warnings_of_persons(before: PrivacyReport) -> tuple[Warning, ...]:
     """Warning, at the second batch of persons, that nobody can check whose rows it has."""
+    # Reports of several batches compose in parallel: the second one has warned.
     if before.unit != "person" or before.composition.kind == "parallel":
         return ()
     return (
@@ -286,13 +289,12 @@ def without_names(estimator: Any, X: object) -> Any:
     """
     if (names := vars(estimator).get("feature_names_in_")) is None:
         return estimator
-    for of_counts in names_of_words(X).values():
-        if list(names) != list(of_counts):
-            raise ValueError(
-                "X counts other words than this model was fitted to. Count those of the vocabulary "
-                "that it was fitted with: a run of the command writes words.model beside "
-                "topics.model."
-            )
+    if not np.array_equal(names_of_words(X).get("feature_names_in_", names), names):
+        raise ValueError(
+            "X counts other words than this model was fitted to. Count those of the vocabulary "
+            "that it was fitted with: a run of the command writes words.model beside "
+            "topics.model."
+        )
     compared = estimator._validation_copy()
     del compared.feature_names_in_
     return compared

@@ -33,8 +33,11 @@ NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
 
 
 def checked_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None) -> Any:
-    """Lazy table with its columns in one chunk, validated by its metadata alone."""
-    if text is not None:  # advice on columns of text; None: there may be some
+    """Lazy table with its columns in one chunk, validated by its metadata alone.
+
+    `text` is advice on columns of text, for the error that refuses them; None lets them pass.
+    """
+    if text is not None:
         refuse_other_kinds(X._meta, "X", text)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
@@ -62,7 +65,7 @@ def number_of_units(
 ) -> int | None:
     """Number of units of lazy data of `n_rows` (NaN: not known yet); None where it is private.
 
-    ValueError if `n_samples` is needed or contradicts them; `noun` is what errors call rows.
+    ValueError if `n_samples` is missing or contradicts the rows, which errors call `noun`.
     """
     refuse_private_number(n_samples, estimator.neighbours)
     if estimator._number_is_private:

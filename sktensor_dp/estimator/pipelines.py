@@ -1,4 +1,4 @@
-"""What later private steps of a pipeline ask for, before its first one is paid."""
+"""Charges of later private steps of a pipeline, checked before its first one is paid."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -105,7 +105,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             release: a list or an object with ``__iter__``, not a generator.
         n_samples, n_features : int or None, default=None
             Rows, or groups, in all chunks together, and columns; public. With
-            ``neighbours="add_remove"`` the number of rows is private and must not be given.
+            ``neighbours="add_remove"`` `n_samples` is private and must not be given.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         return self._fit_units(chunks, column_attributes(checked))
 
     def _fit_units(self, chunks: Any, columns: Mapping[str, object]) -> Self:
-        """Plan a fit to units that may be read as often as needed; open, ask, publish."""
+        """Fit to units that may be read as often as needed: plan, open a session, ask, publish."""
         raise NotImplementedError  # in estimator.py of each family
 
     def _chunks_of(
@@ -193,8 +193,10 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             return None
         if n_features == 0:  # the vocabulary of documents is expected to be empty
             length = options.get("document_length")
+            if not length:
+                return "too few", []
             assumed = f"Documents are assumed to have about {length} tokens each"
-            return "too few", [f"{assumed} (document_length= says otherwise)."] if length else []
+            return "too few", [f"{assumed} (document_length= says otherwise)."]
         forecast = self.forecast(n_units, n_features, **options)
         return forecast.verdict, forecast.assumptions
 

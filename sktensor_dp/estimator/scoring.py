@@ -32,13 +32,13 @@ OTHER_WORDS = (
 
 
 def warn_of_score(model: object) -> None:
-    """Warn once in a process that a score of a model is computed from rows without noise."""
+    """Warn that a score of a model is computed from rows without noise."""
     warn_once("" if getattr(model, "unit_mode", None) is None else AS_NEWCOMERS)
 
 
-@cache  # once in a process, unless the warning is raised as an error
+@cache  # an error, in the place of the warning, is raised each time
 def warn_once(more: str) -> None:
-    """Warn that a score is computed from rows without noise, and of what `more` says."""
+    """Warn once in a process, for each `more`, that a score is computed from rows without noise."""
     warnings.warn(
         UnprotectedScoreWarning(
             "A score is computed from the rows handed in, and no noise protects them: show "

@@ -35,7 +35,7 @@ from sktensor_dp.power_method.fitted import (
 from sktensor_dp.power_method.plan import (
     PERTURBATIONS,
     check_memory,
-    forecast_moments,
+    forecast_components,
     plan_components,
     plan_tensor,
 )
@@ -361,7 +361,7 @@ class PrivateTensorPowerMethod(
             )
         bound = 1.0 if self.data_norm is None else float(self.data_norm)
         tensor = symmetric_tensor(T, bound)
-        plan, columns = plan_tensor(self, len(tensor)), {"n_features_in_": len(tensor)}
+        plan = plan_tensor(self, len(tensor))
         capped = base.warnings_of_cap(self.n_components, len(tensor))
         with self._session(
             TensorChunk(tensor_oracle(tensor)), plan.releases, unit="entry",
@@ -369,6 +369,7 @@ class PrivateTensorPowerMethod(
             expected=capped,
         ) as ask:  # fmt: skip
             fitted = fit_to_tensor(ask, plan, bound)
+        columns = {"n_features_in_": len(tensor)}
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
@@ -471,7 +472,7 @@ class PrivateTensorPowerMethod(
         check_sizes(n_samples=n_samples, n_features=n_features)
         self._warn_of_budget()
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
-        return forecast_moments(self, n_samples, n_features, question)
+        return forecast_components(self, n_samples, n_features, question)
 
     def _check_combined(self, method: str = "fit") -> None:
         of_methods = {"partial_fit": ("auto", "stream"), "fit_tensor": ("auto", "iteration")}

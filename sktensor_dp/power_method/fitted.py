@@ -38,7 +38,7 @@ class FittedComponents:
 def components_of(method: OnlinePowerMethod) -> FittedComponents:
     """Components that a power method has found so far, the current one included."""
     weights, vectors = method.components()
-    # RESOLVED: by noise alone T(u, u, u) is about one deviation, and three for the best start.
+    # By noise alone T(u, u, u) is about one deviation, and about three from the best start.
     return FittedComponents(vectors, weights, n_resolved=method.n_above(RESOLVED))
 
 

@@ -134,7 +134,7 @@ def check_memory(plan: ComponentPlan) -> None:
     check_feasible(n_numbers, fit, f"Fit fewer features, {advice}.")
 
 
-def forecast_moments(
+def forecast_components(
     estimator: Any, n_samples: int, n_features: int, question: Question
 ) -> Forecast:
     """Forecast of noise and signal of each release of a fit, for samples of the assumed law."""
@@ -173,16 +173,16 @@ class _ExpectedRelease(NamedTuple):
 def _expected_release(name: str, plan: ComponentPlan, neighbours: str) -> _ExpectedRelease:
     """Numbers of the release `name`, for k orthogonal components of equal weight."""
     size, k = plan.n_features, plan.n_components
-    length = 0.5 * plan.radius
+    length = 0.5 * plan.radius  # of a component
     eigenvalue = length**3 / k
-    cubes = (1 if neighbours == "add_remove" else 2) * plan.radius**3
+    cubes_sensitivity = (1 if neighbours == "add_remove" else 2) * plan.radius**3
     if name == SecondMoments.name:
         return _ExpectedRelease(
             n_unique(size, 2), SecondMoments(LiftedBall(plan.radius)).sensitivity("l2", neighbours),
             unit_noise=edge_of_noise(1.0, size), signal=length**2 / k,
         )  # fmt: skip
     if name == ProjectedThirdMoments.name:
-        # As if samples were whitened, with mean squared norm k, also if they are only projected.
+        # Samples count as whitened, with mean squared norm k, even if they are only projected.
         sensitivity = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
         dimension = n_unique(k, 3)
         return _ExpectedRelease(dimension, sensitivity, math.sqrt(dimension), signal=k)
@@ -195,8 +195,10 @@ def _expected_release(name: str, plan: ComponentPlan, neighbours: str) -> _Expec
         rank = min(plan.n_restarts, size)
         dimension = (size + rank) * min(plan.n_restarts, n_unique(rank, 2))
         signal = eigenvalue * math.sqrt(squared_overlap / size)
-        return _ExpectedRelease(dimension, cubes, unit_noise=1.0, signal=signal)
+        return _ExpectedRelease(dimension, cubes_sensitivity, unit_noise=1.0, signal=signal)
     # Third moments in all dimensions: k orthogonal components together; if whitened, noise counts
     # in their span alone.
-    noise, signal = math.sqrt(n_unique(k if plan.whiten else size, 3)), eigenvalue * math.sqrt(k)
-    return _ExpectedRelease(n_unique(size, 3), cubes, noise, signal)
+    n_noisy = n_unique(k if plan.whiten else size, 3)
+    return _ExpectedRelease(
+        n_unique(size, 3), cubes_sensitivity, math.sqrt(n_noisy), signal=eigenvalue * math.sqrt(k)
+    )

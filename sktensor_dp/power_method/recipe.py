@@ -44,7 +44,7 @@ LARGEST_ON_LONG_MODES = 1.66
 
 
 def fit_samples(ask: Session, plan: ComponentPlan) -> FitResult:
-    """Release a norm if it is "auto", then steps or moments, and compute components."""
+    """Release a norm if ``data_norm="auto"``, then steps or moments; compute components."""
     radius, unseen = plan.radius, tuple[Warning, ...]()
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, LiftedBall(radius))
@@ -95,9 +95,8 @@ class _Space(NamedTuple):
 
     white: Whitener  # with scales of 1 if third moments are not whitened
     n_components: int  # number of components to look for
-    n_resolved: (
-        int  # eigenvalues of the second moment above its noise; without one, those asked for
-    )
+    # Number of eigenvalues of the second moment above its noise; without one, `n_components`.
+    n_resolved: int
     sampling: float  # deviation of a coordinate of third moments by sampling; 0 if unknown
 
 
@@ -182,7 +181,7 @@ def release_third_moments(
 
 
 def release_clipped_third_moments(ask: Session, radius: float, basis: Floats) -> Answer:
-    """Release the third moment in `basis`, clipped at a noisy quantile of norms; value: a cube."""
+    """Release the third moment in `basis`, as a cube, clipped at a noisy quantile of norms."""
     limit = math.inf
     if not ask.is_exact:
         # Search a limit in 96 bins, relative to the largest norm possible.

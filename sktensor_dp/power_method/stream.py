@@ -55,9 +55,9 @@ def random_batches(
     groups: Labels | None,
     number_is_private: bool,
 ) -> Iterator[SampleChunks]:
-    """Yield random batches of rows, or of `groups` of rows; none is split.
+    """Yield random batches of rows; all rows of a group are in one batch.
 
-    They are dealt by `random_state`, but groups, or units of private number, by secret coins.
+    Rows are dealt by `random_state`, but groups, or units of private number, by secret coins.
     """
     n_units = X.shape[0] if groups is None else len(distinct(groups)[0])
     # If the number of units is private, that of batches must not follow from it: some may be empty.

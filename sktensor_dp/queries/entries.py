@@ -162,18 +162,21 @@ class EntryPairs(Query):
 
     @cached_property
     def l2_sensitivity(self) -> float:
-        """Largest L2 change by one value: twice its row's weight times a norm of other columns."""
+        """Largest L2 change between neighbours."""
         return self._largest_move(np.sqrt(self._sum_of_others(self._repeats.data**2)))
 
     @cached_property
     def l1_sensitivity(self) -> float:
-        """Largest sum of absolute changes between neighbours."""
+        """Largest L1 change between neighbours."""
         return self._largest_move(self._sum_of_others(self._repeats.data))
 
     def _largest_move(self, others: Floats) -> float:
-        """Bound on the change by one value, given a norm of the `others` in its row, per cell."""
-        # One value moves its residual by twice the row's limit, and the product with each other
-        # residual by that times a limit. With zero sensitivity any positive value is a bound.
+        """Bound on the change by one value; with zero sensitivity any positive value is one.
+
+        `others` (n_cells,) are norms of the numbers of values in the other cells of a row.
+        """
+        # One value moves its residual by twice the row's limit, and the product with each residual
+        # in another column by that times a limit.
         moves = 2 * self._limits[self._rows] ** 2 * others
         return SUM_SLACK * (float(moves.max()) or 1.0)
 

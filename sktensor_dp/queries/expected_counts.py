@@ -112,12 +112,15 @@ class ExpectedCounts(query.NonNegative):
         units, several = chunk.units, np.flatnonzero(chunk.units.sizes > 1)
         if not len(several):
             return prior
-        of_units, of_documents = (
-            MeanField(part, topics, prior, self.n_iter, np.zeros(part.X.shape[0], dtype=bool))
-            for part in (CountChunk(units.sums(chunk.X)[several]), chunk)
-        )
-        # Either all documents of a unit share one mixture: it is their prior, with the weight of as
-        # many priors as documents. Or each has its own, around that one, with the prior's weight.
+
+        def inferred(part: CountChunk) -> MeanField:
+            no_norms = np.zeros(part.X.shape[0], dtype=bool)
+            return MeanField(part, topics, prior, self.n_iter, no_norms)
+
+        of_units = inferred(CountChunk(units.sums(chunk.X)[several]))
+        of_documents = inferred(chunk)
+        # If the evidence is that all documents of a unit share one mixture, it is their prior, with
+        # a weight in proportion to their number. Else each has its own mixture, around that one.
         evidence_apart = np.bincount(units.of_rows, of_documents.evidence(), units.n)[several]
         shared = of_units.evidence() > evidence_apart
         weight = np.where(shared, units.sizes[several], 1).astype(np.float32) * prior.sum()

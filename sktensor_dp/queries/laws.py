@@ -13,7 +13,7 @@ class Law:
     id: str  # in reports, statements and files: never changed
     norm: Norm  # of the sensitivity that it is scaled by
     pure: bool = False  # whether it spends a pure epsilon, and not mu
-    spherical: bool = False  # whether only the noise's length has a law of its own
+    spherical: bool = False  # whether noise is a random length in a random direction
     fails: bool = False  # whether it fails with a probability delta, beside its noise
 
     def strength(self, cost: Any) -> float:

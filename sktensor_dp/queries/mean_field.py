@@ -60,7 +60,7 @@ class MeanField:
         # Tokens of each document, spread evenly over topics: the first step starts from these.
         self._even_counts = (chunk.lengths[self.order] / len(prior)).astype(np.float32)
         # Proportions of topics, scaled so that the largest is 1; weighted counts over the mixture
-        # of topics; and Euclidean norms of ``ratios * expected @ topics``.
+        # of topics; and Euclidean norms of the arrays ``ratios_w expected_k topics_kw``.
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
         self.ratios = of_same_shape(counts, np.zeros(counts.nnz, dtype=np.float32))
         self.norms = np.full(counts.shape[0], np.inf)
@@ -167,7 +167,7 @@ def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
 
 
 def _norms(topics: Singles, expected: Singles, ratios: Singles, chosen: Integers) -> Floats:
-    """Euclidean norms of ``ratios * expected * topics`` for the columns (documents) `chosen`."""
+    """Norms of ``ratios_w expected_k topics_kw`` for the documents (columns) `chosen`."""
     # Repeat columns up to a multiple of `LANES`. `take` keeps the order of memory; indexing may
     # change it, and with it the order of sums.
     columns = np.resize(chosen, -(-len(chosen) // LANES) * LANES)
@@ -179,8 +179,7 @@ def _norms(topics: Singles, expected: Singles, ratios: Singles, chosen: Integers
 
 def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_components: int) -> None:
     """Call `work` on batches of documents sorted by their number of words, in several threads."""
-    # With fewer batches threads cost more than they gain; and the largest number of proportions in
-    # a batch.
+    # Fewest batches for which threads gain more than they cost, and most proportions in a batch.
     fewest_batches, most_proportions = 8, 2**15
     # At most 4 MB of float32 in a batch, and enough batches for the threads, but none below 1 MB,
     # as calls on small arrays are slow.

@@ -288,7 +288,7 @@ def are_well_conditioned(whiteners: Floats) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class RowFrame:
-    """Whiteners, and limit and fillings of whitened rows, of the same observed cells or filled."""
+    """Whiteners and clip for rows with the same observed cells, or for rows that were filled."""
 
     whiteners: Floats  # (k, q, d), or (1, q, d)
     log_scales: Floats  # (k,)

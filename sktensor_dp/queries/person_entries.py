@@ -41,11 +41,11 @@ MOMENT_WEIGHT = 0.5
 
 @dataclass(frozen=True)
 class UnitLevels(Query):
-    """Sums over units of mean and variance of a unit's values, of who has any, and of deviations.
+    """Sums over units of mean and variance of a unit's values, and of who has any.
 
-    Variances are in units of half the width of the range, and who has values counts as that half.
-    Released effects may be subtracted from values. Deviations are the roots of variances; last are
-    squares of means, in units of the width. Order 1 leaves out both.
+    With half the width h of the range they are: means; variances over h; h for a unit with values;
+    and, unless `order` is 1, standard deviations, and squared means over 2 h. Released effects may
+    be subtracted from values before.
     """
 
     name, family = "unit_levels", "persons"
@@ -75,7 +75,7 @@ class UnitLevels(Query):
         return 9 / 4 * self.half * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: PersonChunks) -> Floats:
-        """Sums of means, variances, `half` where there are values, deviations, squares of means."""
+        """Sums in the order that the class names; (5,), or (3,) for order 1."""
         values = chunk.values
         if self.about is not None:
             self.about.check_rows(chunk.shape, chunk)
@@ -303,9 +303,7 @@ class SharedFactorSums(Query):
         return result.value()
 
     def _of_units(self, units: CellUnits, entries: CellEntries) -> Iterator[Floats]:
-        """Yield sums over `UNITS_AT_ONCE` units each: of residuals times weights, by cell, then of
-        the second moments of weights. A unit's residuals and weights are divided by their norms.
-        """
+        """Yield the sums of :meth:`total` over `UNITS_AT_ONCE` units each."""
         means, roots = units.posteriors(entries)
         weights = means[N_PLAIN:]
         residuals = entries.residuals(means[:N_PLAIN], units.plain_terms, self.scale)

@@ -76,7 +76,7 @@ class SecondMoments(query.NonNegative):
         return sum_over_rows(len(weights), lambda part: self._part(chunk, part, scales, weights))
 
     def _part(self, chunk: SampleChunk, part: slice, scales: Floats, weights: Floats) -> Floats:
-        """Sum of ``z z'``, z a scaled row and any constant, over rows times their `weights`."""
+        """Weighted sum over a slice of rows of ``z z'``, z a scaled row with any constant."""
         X, offset = chunk.X, self.ball.offset
         n_features = X.shape[1]
         size = self.ball.dimension(n_features)
