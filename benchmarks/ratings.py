@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
@@ -29,7 +30,9 @@ __all__ = ["DATA_SETS", "Ratings", "goodbooks", "held_out", "jester", "movielens
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-RANK, EPSILONS = 10, (math.inf, 10.0, 5.0, 2.0, 1.0)
+# Components that fits ask for, and that tastes are drawn with.
+RANK, DRAWN = 10, 5
+EPSILONS = (math.inf, 10.0, 5.0, 2.0, 1.0)
 COLUMNS = ["epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS)]
 # What is measured: unit and way of prediction.
 WAYS = {"entry, predict": "entry", "entry, fold_in": "entry", "person, fold_in": "slice"}
@@ -123,7 +126,7 @@ def movielens(data: Path, seed: int, quick: bool) -> Ratings:
 def tastes(data: Path, seed: int, quick: bool) -> Ratings:
     """Five components carry half of the variance about 0; values within +-4 deviations."""
     rng = np.random.default_rng(seed)
-    n, m, each, rank = (10_000 if quick else 60_000), 2000, 40, 5
+    n, m, each, rank = (10_000 if quick else 60_000), 2000, 40, DRAWN
     people = np.repeat(np.arange(n), each)
     # Items are equally likely; the few pairs drawn twice are removed.
     items = rng.integers(m, size=n * each)
@@ -150,7 +153,8 @@ def measured(
         rank, bounds=ratings.bounds, shape=ratings.shape, epsilon=epsilon,
         unit_mode=None if unit == "entry" else 0, random_state=seed,
     )  # fmt: skip
-    forecast = model.forecast(len(ratings.y), ratings.shape, **ratings.known)
+    of_known = clone(model).set_params(rank=min(rank, DRAWN)) if ratings.known else model
+    forecast = of_known.forecast(len(ratings.y), ratings.shape, **ratings.known)
     with reproducible_noise(seed):
         model.fit(ratings.X, ratings.y)
     name = "entry" if unit == "entry" else "person"

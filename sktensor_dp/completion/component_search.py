@@ -120,7 +120,7 @@ class DirectionSearch:
 
         Columns that noise or chance could explain are 0.
         """
-        moment, noise = self.explained(self._n_recent())
+        moment, noise = self.explained(recent_sweeps(len(self._moments)))
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
         least = max(defaults.CERTAIN * noise, edge_of_noise(noise, len(values)))
         without_chance, n_found = values.copy(), 0
@@ -155,15 +155,11 @@ class DirectionSearch:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""
         return residual_variance(self._biases, float((self._shares @ factor**2).sum()))
 
-    def _n_recent(self) -> int:
-        """Number of the last sweeps whose moments say what directions explain: a quarter of all."""
-        return max(len(self._moments) // 4, 2)
-
     def _kept_weights(self) -> Floats:
         """Matrix (r, r) that weighs earlier sums, less in directions that explain little."""
         if not self._moments:
             return np.eye(self._directions.shape[1])
-        moment, _ = self.explained(self._n_recent())
+        moment, _ = self.explained(recent_sweeps(len(self._moments)))
         values, vectors = np.linalg.eigh(moment)
         noise, weights = self._sigma**2, self._weights
         # Fraction of the variance of a sweep's sums that is noise, new in each sweep.
@@ -195,6 +191,11 @@ class DirectionSearch:
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         values = np.maximum(values, LEAST_EIGENVALUE * max(float(values[-1]), 1e-100))
         return np.asarray(self._size * rows @ ((vectors / np.sqrt(values)) @ vectors.T))
+
+
+def recent_sweeps(n_sweeps: int) -> int:
+    """Number of the last sweeps whose moments say what directions explain: a quarter of all."""
+    return max(n_sweeps // 4, 2)
 
 
 def forgetting_factor(explained: Floats, cosine: float, n_trial: int, noise: float) -> Floats:

@@ -42,7 +42,7 @@ def entry_errors(
 ) -> Errors:
     """Expected errors of `n_observed` entries, where one value is the unit."""
     residual = assumed.about_biases  # variance
-    n_components = min(ASSUMED.n_components, rank)
+    n_components = min(assumed.n_given or assumed.n_components, rank)
     # Of one component.
     variance = assumed.component_share * assumed.deviation**2 / max(n_components, 1)
     per_row = [n_observed / n for n in shape]  # entries of a row of each mode

@@ -437,8 +437,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             less where components leave less, and biases of two modes alone explain variance of
             values.
         component_share : float, optional
-            Share of components in the variance of values; .08 by default, .04 at rank 1. Whether
-            a fit seeks any follows from other public numbers.
+            Share of components in the variance of values, divided among as many of equal strength
+            as the rank: forecast at the rank that you expect, also if a fit asks for more. By
+            default .08 of two or three, .04 at rank 1. Whether a fit seeks any follows from other
+            public numbers.
 
         Returns
         -------

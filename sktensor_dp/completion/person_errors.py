@@ -4,14 +4,17 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_genlaguerre
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.component_search import (
     columns_worth,
+    excess_of_assumed,
     forgetting_factor,
     gain_of_components,
     moment_noise,
-    untold_of_weight,
+    recent_sweeps,
     variance_by_chance,
 )
 from sktensor_dp.completion.effect_release import (
@@ -44,6 +47,7 @@ from sktensor_dp.queries.person_entries import (
     UnitLevels,
 )
 from sktensor_dp.tensor import defaults as kernel_defaults
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.largest_of_noise import edge_of_noise
 from sktensor_dp.tensor.shared_parameters import (
     UNCLIPPED,
@@ -271,7 +275,7 @@ def _averaged(rounds: list[_RoundErrors], weight: float) -> _RoundErrors:
 class _Search:
     """Expected course of a search for components of equal variance, sweep by sweep.
 
-    `overlap` is the squared cosine of directions with true components after the last sweep.
+    `overlaps` are squared cosines of directions with true components after the last sweep.
     """
 
     def __init__(
@@ -288,23 +292,29 @@ class _Search:
         self._n_columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = variance_by_chance(weights, n_units, self._n_columns)
         self._residual = assumed.about_biases
-        # Number of components, so that each has about COMPONENT_VARIANCE of the variance about
-        # biases, but at least two, as of ratings of films and jokes the largest holds half of what
-        # all components do; and no more than asked for. Columns may hold fewer.
         share = assumed.component_share * assumed.deviation**2 / self._residual
-        number = max(min(max(round(share / defaults.COMPONENT_VARIANCE), 2), rank), 1)
+        # Unless it is given, number of components, so that each has about COMPONENT_VARIANCE of the
+        # variance about biases, but at least two, as of ratings of films and jokes the largest
+        # holds half of what all components do. Columns may hold fewer.
+        number = assumed.n_given or max(round(share / defaults.COMPONENT_VARIANCE), 2)
+        number = max(min(number, rank), 1)
         self._n_components, self._share_of_one = min(number, self._n_columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
         self._sigma = SharedFactorSums.largest_distance / mu  # of the noise of one sweep
         self._cosine = min(self._n_columns / n_cells, 1.0)  # squared, of random directions
-        self.overlap = self._cosine
+        # Components of equal variance may be any axes of their space. Those that a random start is
+        # nearest to grow first: squared cosines are eigenvalues of a Wishart matrix, which are
+        # about the roots of a Laguerre polynomial, with the same mean (Dumitriu & Edelman 2005).
+        n = self._n_components
+        roots, _ = roots_genlaguerre(n, self._n_columns - n)
+        self.overlaps = np.minimum(roots / n_cells, 1.0)
         # Of the accumulated sum of a cell in one column: its value if the component is 1 there, its
         # variance by noise, and the total weight of sweeps.
-        self._signal = self._noise_variance = self._weight_of_all = 0.0
+        self._signal, self._noise_variance, self._weight_of_all = np.zeros((3, n))
         # Variance by units of a number in the sums of one sweep.
         self._by_units_once = self._weight / math.sqrt(each) / self._n_columns
-        # Variance that all directions explain after each sweep, in units of COMPONENT_VARIANCE.
-        self._explained: list[float] = []
+        # Variances that directions explain after each sweep, in units of COMPONENT_VARIANCE.
+        self._explained: list[Floats] = []
 
     def explained(self) -> float | None:
         """Variance of values that components will explain; None if the trial ends the search."""
@@ -312,28 +322,30 @@ class _Search:
             by_chance = self._add_sweep(step)
             if step + 1 == self._n_trial and not self._worth_more_than_biases(by_chance):
                 return None
+        is_found = self._is_found(by_chance)
+        if not is_found.any():
+            return None
         snr = self._snr_of_weight()
-        share = self._n_components * self._share_of_one * self.overlap
-        # A unit's weights keep s / (1 + s) of their variance, s = snr / (1 - share), as residuals
+        share = is_found * self._share_of_one * self.overlaps
+        # A unit's weights keep s / (1 + s) of their variance, s = snr / (1 - total), as residuals
         # lack what components explain.
-        return self._residual * share * snr / (1 + snr - share)
+        return self._residual * float(np.sum(share * snr / (1 + snr - share.sum())))
 
-    def _add_sweep(self, step: int) -> float:
-        """Add a sweep's sums and update `overlap`; return the variance that chance explains."""
+    def _add_sweep(self, step: int) -> Floats:
+        """Add a sweep's sums and update `overlaps`; return variances that chance explains."""
         # Mean length of a unit's weights over its root mean square, for a few columns, times the
         # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
         # 0.5 to 10.
         mean_length = 0.78
-        kept = 0.0  # weight of the sums of earlier sweeps
+        kept = np.zeros(self._n_components)  # weights of the sums of earlier sweeps
         if step > 0:
-            explained = np.array(self._share_of_one * self.overlap / defaults.COMPONENT_VARIANCE)
             by_noise = self._sigma**2 / (self._sigma**2 + self._by_units_once)
-            kept = float(forgetting_factor(explained, self._cosine, self._n_trial, by_noise))
+            kept = forgetting_factor(self._explained[-1], self._cosine, self._n_trial, by_noise)
         snr = self._snr_of_weight()
         # Weights are divided by their norm, to whose square each column adds 1 by chance, and a
         # component `snr` more.
-        norm_of_weights = math.sqrt(self._n_columns + self._n_components * snr)
-        response = mean_length * math.sqrt(snr) / norm_of_weights
+        norm_of_weights = math.sqrt(self._n_columns + float(snr.sum()))
+        response = mean_length * np.sqrt(snr) / norm_of_weights
         self._signal = kept * self._signal + self._weight * math.sqrt(self._share_of_one) * response
         self._noise_variance = kept**2 * self._noise_variance + self._sigma**2
         self._weight_of_all = kept * self._weight_of_all + 1
@@ -341,25 +353,39 @@ class _Search:
         by_units = self._weight_of_all**2 * self._by_units_once
         ratio = self._signal**2 / (self._noise_variance + by_units)
         # The first sweep is no worse than the random start.
-        self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
-        share = self._n_components * self._share_of_one * self.overlap
-        self._explained.append(share / defaults.COMPONENT_VARIANCE)
+        self.overlaps = np.maximum(ratio / (1 + ratio), self.overlaps if step == 0 else 0.0)
+        self._explained.append(self._share_of_one * self.overlaps / defaults.COMPONENT_VARIANCE)
         # As in `DirectionSearch`: chance is by units, and noise in sums leaves less of it.
         return self._by_chance * by_units / (by_units + self._noise_variance)
 
-    def _snr_of_weight(self) -> float:
-        """Squared signal-to-noise ratio of a unit's weight of one component."""
-        return self._n_entries_each * self._share_of_one * self.overlap
+    def _snr_of_weight(self) -> Floats:
+        """Squared signal-to-noise ratios of a unit's weight of each component."""
+        return self._n_entries_each * self._share_of_one * self.overlaps
 
-    def _worth_more_than_biases(self, by_chance: float) -> bool:
+    def _is_found(self, by_chance: Floats) -> NDArray[np.bool_]:
+        """Whether noise and chance cannot explain each direction at the end, as in `factor`."""
+        last = recent_sweeps(self._plan.n_sweeps)
+        noise = self._noise_of_mean(last)
+        least = max(defaults.CERTAIN * noise, edge_of_noise(noise, self._n_columns))
+        return np.asarray(self._shown(last, by_chance) > by_chance + least)
+
+    def _shown(self, last: int, by_chance: Floats) -> Floats:
+        """Eigenvalues of moments of the last sweeps, to which chance adds in squares."""
+        return np.hypot(np.mean(self._explained[-last:], axis=0), by_chance)
+
+    def _worth_more_than_biases(self, by_chance: Floats) -> bool:
         """True if components are expected to gain more than biases, as `DirectionSearch` tests."""
-        last, untold = judged_sweeps(self._n_trial), untold_of_weight(self._n_entries_each)
-        # Noise of a sweep's moment, in units of what the assumed variance adds to it.
-        sigma = self._sigma / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
-        noise = float(moment_noise(sigma, self._n_columns, last))
-        eigenvalue = math.fsum(self._explained[-last:]) / last / self._n_components
+        last = judged_sweeps(self._n_trial)
+        noise = self._noise_of_mean(last)
+        eigenvalues = self._shown(last, by_chance)
         # An eigenvalue is visible if it exceeds half the edge of the noise.
-        hidden = eigenvalue <= edge_of_noise(noise, self._n_columns) / 2
-        explained = 0.0 if hidden else eigenvalue - noise - by_chance
-        gain = gain_of_components(np.full(self._n_components, explained), self._n_entries_each, 1.0)
-        return gain * self._residual > self._gain_of_biases
+        is_seen = eigenvalues > edge_of_noise(noise, self._n_columns) / 2
+        explained = is_seen * (eigenvalues - noise - by_chance)
+        gain = gain_of_components(explained, self._n_entries_each, 1.0)
+        return gain * self._residual >= self._gain_of_biases
+
+    def _noise_of_mean(self, last: int) -> float:
+        """Noise of moments of so many sweeps, in units of what the assumed variance adds."""
+        sigma = self._sigma / (MOMENT_WEIGHT * self._n_units)
+        sigma /= excess_of_assumed(self._n_entries_each)
+        return float(moment_noise(sigma, self._n_columns, last))

@@ -56,6 +56,8 @@ class Assumed:
         Standard deviation of one component that is worth finding.
     n_components : int
         Number of components, if there are any.
+    n_given : int or None
+        Number of components of equal variance, if their share is given: the rank.
     observed_share : float
         Share of a unit's cells that have entries. A plan seeks no components where it would not
         find them with so many entries.
@@ -72,6 +74,7 @@ class Assumed:
     residual: float = 1 / 5
     component: float = 1 / 20
     n_components: int = 3
+    n_given: int | None = None
     observed_share: float = 1 / 4
     each: int = 20
     n_biased: int = 2
@@ -112,7 +115,8 @@ class Assumed:
                 f"least a hundredth of the variance. Got {bias!r} and {share!r} at a deviation "
                 f"of {total_deviation!r}."
             )
-        return cls(total_deviation / width, bias / width, share, n_biased=n_biased)
+        n_given = None if component_share is None else max(rank, 1)
+        return cls(total_deviation / width, bias / width, share, n_given=n_given, n_biased=n_biased)
 
     @property
     def about_biases(self) -> float:

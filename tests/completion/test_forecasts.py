@@ -248,18 +248,25 @@ def test_forecasts_say_what_comes_out_of_what_is_assumed(epsilon, share, seed):
     assert said.of_model == pytest.approx(errors(model, data, test)[1], rel=0.1)
 
 
-def test_few_columns_hold_few_components():
+@pytest.mark.parametrize(
+    ("shape", "share", "each", "epsilon", "error"),
+    [  # Means of fits to five drawn components of equal variance, beside clipping of values.
+        ((60_000, 2000), 0.5, 36, 0.5, 0.985), ((3000, 300), 0.3, 36, 4.0, 1.0),
+        ((3000, 300), 0.3, 36, 6.0, 0.957), ((12_000, 300), 0.3, 36, 1.0, 0.976),
+        ((500, 300), 0.3, 36, math.inf, 0.9615),
+    ],
+)  # fmt: skip
+def test_few_components_grow_first(shape, share, each, epsilon, error):
     """Where noise leaves room for one direction, it is not all that people differ by."""
-    shape, errors = (60_000, 2000), []
-    for epsilon in (0.25, 0.35, 0.5, 0.7, 1.0, 2.0, 5.0):
-        model = PrivateCPCompletion(10, bounds=(-4, 4), unit_mode=0, shape=shape, epsilon=epsilon)
+    errors, epsilons = [], sorted({epsilon, 0.25, 0.35, 0.7, 1.0, 2.0, 5.0, math.inf})
+    for one in epsilons:
+        model = PrivateCPCompletion(5, bounds=(-4, 4), unit_mode=0, shape=shape, epsilon=one)
         said = model.forecast(
-            2_160_000, shape, deviation=1.0, bias_deviation=0.0, component_share=0.5
+            each * shape[0], deviation=1.0, bias_deviation=0.0, component_share=share
         )
         errors.append(said.of_fold_in)
     assert errors == sorted(errors, reverse=True)
-    # A fit at .5 has .985.
-    assert errors[2] == pytest.approx(0.985, rel=0.02)
+    assert errors[epsilons.index(epsilon)] == pytest.approx(error, rel=0.03)
 
 
 def test_odds_are_even_only_where_components_are_sought_with_less(monkeypatch):
@@ -283,10 +290,10 @@ def test_advice_names_what_helps_most_and_it_does():
     asked = (120_000, (8000, 60, 4))
     said = model.forecast(*asked)
     helps = said.what_helps()
-    # 1.1 times the people or the ratings of each, or 1.2 times epsilon.
-    assert list(helps) == ["units", "each", "epsilon"]
+    # 1.1 times the ratings of each or the people, or 1.2 times epsilon.
+    assert list(helps) == ["each", "units", "epsilon"]
     start = "If components hold 8% of the variance, one could be found with "
-    assert said.advice().startswith(f"{start}{helps['units']:,.0f} units")
+    assert said.advice().startswith(f"{start}{helps['each']:,.0f} entries of each unit")
     assert said.advice().endswith(": the least, at about even odds.")
     changed = {
         "each": (model, int(helps["each"]) * 8000, asked[1]),
