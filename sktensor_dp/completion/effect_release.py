@@ -49,7 +49,7 @@ class EffectRelease:
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"], missed: Floats) -> "EffectRelease":
-        """One release in place of n: counts averaged by precision, sums to least error of effects.
+        """One release in place of n: counts averaged by precision, sums for least error of effects.
 
         `missed` is as for `errors_of_releases`.
         """

@@ -63,18 +63,21 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
         residual_variance = _residual_variance(model, plan, width)
         components = _scaled_components(model)
     effects = [_effects(model, index_set, mode) for mode in range(1, index_set.n_modes)]
-    of_rows = level_variance = float(model.bias_prior_variances[0])
-    if components is not None and not plan.with_pairs:  # which no errors of biases contain
-        effects, of_rows = _with_sampled_weights(effects, components, index_set, level_variance)
+    level_variance = float(model.bias_prior_variances[0])
+    average_variance = level_variance  # of averages of rows of the first mode, which are a sample
+    if components is not None and not plan.with_pairs:  # errors of biases do not contain these
+        effects, average_variance = _with_sampled_weights(
+            effects, components, index_set, level_variance
+        )
     average, error = _average(model, index_set)
-    of_rows /= max(int((index_set.counts[0] > 0).sum()), 1)  # as rows are a sample
+    n_rows = max(int((index_set.counts[0] > 0).sum()), 1)
     state = {
         "mean_": model.mean, "biases_": model.biases, "factors_": model.factors, "_model": model,
         "perturbation_": plan.perturbation,
         "_shared": SharedModel(
             level=model.mean, noise_variance=residual_variance, unit_mode=0, effects=effects,
             components=components, level_variance=level_variance,
-            level_error=math.hypot(error, math.sqrt(of_rows)),
+            level_error=math.hypot(error, math.sqrt(average_variance / n_rows)),
         ),
         "n_iter_": plan.n_steps or model.n_iter,
     }  # fmt: skip
@@ -182,7 +185,7 @@ def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
     offsets = model.predict(index_set.coordinates) - ask.public("middle")
     offsets -= np.sum(rows * last[index_set.rows(mode)], axis=1)
     released = noisy.value * query.scales[:, None] - query.solved(offsets)
-    # Weights by precision: the new factor errs by its noise, the former one, as a choice, by the
+    # Weights by precision: the new factor errs by its noise, the former one is taken to err by the
     # prior variance.
     weight_of_new = prior / (prior + (noisy.sigma * query.scales)[:, None] ** 2)
     factors = [*model.factors[:-1], weight_of_new * released + (1 - weight_of_new) * last]

@@ -96,9 +96,7 @@ def release_bounds(ask: Session) -> tuple[tuple[float, float], tuple[Warning, ..
 
 
 class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
-    """Base of completions: parameters, fit, prediction and forecast.
-    A subclass says in ``_full_core`` which model it fits.
-    """
+    """Base of completions; a subclass says in ``_full_core`` which model it fits."""
 
     _unit = "entry"
     _hidden_state = frozenset({"_model", "_ranks", "_shared", "_indices"})

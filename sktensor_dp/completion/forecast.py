@@ -218,8 +218,10 @@ class CompletionForecast(InvertibleForecast):
     def _least_to_find(
         self, least: Callable[[Callable[[Any], bool], Any], Any], changes: Callable[[Any], Any]
     ) -> Any:
-        """Number that `least` finds, from a given one on, for a fit that would find components; its
-        `changes` are those of the forecast's question.
+        """Least number at which a fit would find components; None if there is none.
+
+        ``least(reached, start)`` searches for one from `start` on, and `changes` maps a number to
+        changes of the forecast's question.
         """
 
         def finds(number: Any) -> bool:

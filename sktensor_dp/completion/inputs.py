@@ -176,6 +176,7 @@ def read_coordinates(estimator: Any, X: Any, indices: Indices | None) -> NDArray
 
 def checked_coordinates(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[Any]:
     """Coordinates as an array of shape (n, n_modes) from an array, a frame or a list.
+
     `reset` is True in a fit: names of columns are stored, and coordinates below 0 are refused.
     """
     if sp.issparse(X):
@@ -273,6 +274,7 @@ def coordinates_of_names(
 
 def encoded_columns(X: object, indices: Indices, unread: int | None = None) -> NDArray[Any]:
     """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
+
     The column of mode `unread` is not read, but -1 everywhere, if the mode has no index.
     """
     columns = _columns(X)

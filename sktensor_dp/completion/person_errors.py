@@ -155,6 +155,7 @@ def _errors_of_rows(
     each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int
 ) -> tuple[list[_RowErrors], list[_RowErrors]]:
     """Errors of biases of each shared mode, with their own budget, and with that of `sweeps` too.
+
     `each` is the number of entries of a unit.
     """
     usual, more = list[_RowErrors](), list[_RowErrors]()

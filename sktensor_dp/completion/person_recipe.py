@@ -68,7 +68,7 @@ class Levels:
     ) -> "Levels":  # fmt: skip
         """Release levels of units' values, or of these less effects of rows.
 
-        `about` has the effects. Planned uses of the query `paid_by`, `pooled` of them, pay for it.
+        `about` has the effects. `pooled` planned uses of the query `paid_by` pay for the release.
         """
         of_bounds = half = ask.public("half")
         shift = 0.0  # of the middle of the range
@@ -102,10 +102,10 @@ class Levels:
     def deviation_and_share(self, several: float = 1.0, at: float = 0.0) -> tuple[float, float]:
         """Root mean variance of values about their unit's mean, and the share of units that vary.
 
-        Both are of the units with several values, a fraction `several` of those with any. The share
-        is that of units whose values vary, if they vary equally and those of all others do not.
-        Both are estimates, moved by `at` of their deviations, the share downwards. At 0 the root
-        is a posterior mean, and the share is shrunk to 1.
+        Both are for units with several values, a fraction `several` of those with any, which are
+        taken to vary all alike or not at all. Both estimates are moved by `at` times their standard
+        deviations, the share downwards. At 0 the root is a posterior mean, and the share is shrunk
+        to 1.
         """
         # In units of half the range. Sums of order 1 have no mean deviation: the share is 1.
         share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)
@@ -138,9 +138,10 @@ class Levels:
         return self.half * root, max(1 - shrunk, LEAST_SEVERAL)
 
     def level_variance(self, noise_variance: float, measured_part: float) -> float:
-        """Posterior median of the variance of units' levels, for values that vary about these.
+        """Posterior median of the variance of units' levels.
 
-        The mean variance of values about means of units is `measured_part` of `noise_variance`.
+        `noise_variance` is that of values about their unit's level; about the mean of their unit's
+        values they have `measured_part` of it.
         """
         usual = kernel_defaults.LEVEL_VARIANCE * noise_variance
         if len(self.answer.value) < 5:  # squares of means were not released
@@ -219,7 +220,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
 def release_level(
     ask: Session, biases: Sequence[SharedBiases], pooled: int, paid_by: type[Query] = UnitLevels
 ) -> Levels:
-    """Release levels of values less biases; the next releases of `biases` are about their mean."""
+    """Release levels of values less biases; later releases of `biases` are about the mean level."""
     about = ReleasedEffects(tuple(bias.effects for bias in biases), 0.0, residual_variance(biases))
     level = Levels.release(ask, about, pooled, paid_by)
     biases[0].values.level = level.mean
@@ -263,9 +264,7 @@ class FoundComponents(NamedTuple):
 def release_components(
     ask: Session, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
 ) -> FoundComponents:
-    """Components by `DirectionSearch`, unless its trial says that biases would gain more from the
-    rest of the budget.
-    """
+    """Search for components, until a trial says that biases would gain more from the rest."""
     ranks = [options.ranks[bias.mode] for bias in biases]
     weights = cell_weights(biases)
     rank = math.prod(ranks) if options.full_core else ranks[0]

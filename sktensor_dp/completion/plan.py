@@ -196,6 +196,7 @@ def plan_entries(
     perturbation: str, max_iter: int | None, chooses_bounds: bool = False,
 ) -> EntryPlan:  # fmt: skip
     """Plan releases and split the budget where one value is the unit.
+
     For "auto" the plan has the `perturbation` that public numbers favour.
     """
     # Values get half of epsilon if the last factor is released too, and 98 % beside a histogram,
@@ -404,7 +405,7 @@ class PersonPlan:
 
     @property
     def rest_over_rounds(self) -> float:
-        """Budget of biases (mu squared) by the rest of a search, over that of the longest mode."""
+        """Budget (mu squared) of the rest of a search, over that which the longest mode has."""
         mu_of_sweep = self.releases.cost_of(SharedFactorSums.name).mu
         if math.isinf(mu_of_sweep):  # without noise biases are known
             return 0.0

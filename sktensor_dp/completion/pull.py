@@ -110,15 +110,18 @@ def expected_square_errors(
     releases.
     """
     (past, form_of_past), (planned, form) = past.without(pull), planned.without(pull)
-    of_past = float(past.precisions.sum())
-    totals = of_past + planned.precisions
-    by_clip, shifts, of_form = (
-        (past.precisions @ own + planned.precisions * new) / totals
-        for own, new in (*zip(past[1:], planned[1:], strict=True), (form_of_past, form))
-    )
+    past_precision = float(past.precisions.sum())
+    totals = past_precision + planned.precisions
+
+    def averaged(of_past: Floats, of_planned: Floats) -> Floats:
+        """Mean (n,) over all past releases and each of the planned ones, by precision."""
+        return (past.precisions @ of_past + planned.precisions * of_planned) / totals
+
+    by_clip = averaged(past.by_clip, planned.by_clip)
+    shifts, of_form = averaged(past.shifts, planned.shifts), averaged(form_of_past, form)
     # Precision by which releases tell the pull: by their difference from those of other clips.
-    differences = planned.by_clip - past.precisions @ past.by_clip / of_past
-    told = n_rows * (effects * differences) ** 2 * planned.precisions * (of_past / totals)
+    differences = planned.by_clip - past.precisions @ past.by_clip / past_precision
+    told = n_rows * (effects * differences) ** 2 * planned.precisions * (past_precision / totals)
     left = pull.variance_left(1 / np.maximum(told, LEAST_SQUARE))
     return 1 / totals + (left * by_clip**2 + of_form**2) * effects**2 + shifts**2
 
@@ -136,8 +139,8 @@ def measured_pull(
     precisions /= precisions.sum()
     shown = shown - (shown @ precisions)[:, None]
     mean_square = max(float(precisions @ np.mean(shown**2, axis=0)), LEAST_SQUARE)
-    # If units have entries in a part of the rows, a release misses a part, the lack, of what it is
-    # far off. It has such a prior, too.
+    # If units have entries in a part of the rows, a release shows effects nearer to those it was
+    # about: it misses a part, the lack, of their distance. The lack has a Cauchy prior, too.
     pulls, lacks = prior.values, np.linspace(0, LARGEST_LACK, N_LACKS)
     # For each release: gains at all pairs of pull and lack, and variances of errors.
     gains, errors = [], []

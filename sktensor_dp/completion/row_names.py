@@ -159,6 +159,7 @@ def _kind_of_items(items: list[Any]) -> Any:
 
 def _check_kind(dtype: object, kind: type) -> None:
     """Raise TypeError for a column whose type shows that none of its values is a name.
+
     `kind` is the type of the names, str or int.
     """
     # Data frames have types of their own, which may lack a letter for their kind.
@@ -253,6 +254,7 @@ def checked_mode(mode: Any, n_modes: int) -> int:
 
 def row_number(row: Any, what: str, mode: int, indices: Indices | None) -> int:
     """Number of a row that is given by number or name; -1 for a name that is no row.
+
     `what` names the argument in errors.
     """
     if indices is not None and (index := indices[mode]) is not None:

@@ -78,8 +78,9 @@ class Payer:
             self.accountant.check_charge(entries)
 
     def charges(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> list[LedgerEntry]:
-        """Charges of a plan, of a `unit` if known, as the ledger would have them; BudgetError for a
-        delta or kind that the accountant did not provide for.
+        """Charges of a plan, of a `unit` if known, as the ledger would have them.
+
+        BudgetError for a delta, or a kind of noise, that the accountant did not provide for.
         """
         if self.accountant is not None:
             self.accountant._check_plan(plan)
@@ -202,11 +203,10 @@ def add_report(error: BaseException, report: "PrivacyReport") -> None:
 
 
 def around_fit(method: Any) -> Any:
-    """Decorate a method that fits: set `UNIT_COLUMN`, and say in errors what is spent, released."""
+    """Decorate a method that fits: set `UNIT_COLUMN`; say in errors what was released and spent."""
 
     @wraps(method)
     def run(self: Any, *args: object, **options: object) -> Any:
-        """Call the method; its column of units is noted, its errors say what was spent."""
         n_begun = BEGUN_FITS.get()
         X = args[0] if args else options.get("X")
         column = column_of_units(self, X, options.get("groups"))
@@ -214,7 +214,7 @@ def around_fit(method: Any) -> Any:
         try:
             return method(self, *args, **options)
         except BaseException as error:
-            # After the session, which adds it to its own errors.
+            # Errors inside the session have its report already.
             if (report := REPORT.get()) is not None and not hasattr(error, "privacy_report_"):
                 add_report(error, report())
             _add_spending(error, self, X, has_begun=BEGUN_FITS.get() > n_begun)

@@ -79,9 +79,7 @@ class TopicStream:
 
 
 def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], NDArray[np.bool_]]:
-    """Public attributes of fitted topics by name, those of the largest share first; and the mask
-    (k,) of those that noise hides.
-    """
+    """Attributes by name, topics by falling share; and the mask (k,) of those that noise hides."""
     prior_total = found.concentration if found.concentration > 0 else 1.0
     order = np.argsort(-found.weights, kind="stable")
     unigram, std = smoothed(found.unigram, found.unigram), found.topics_std

@@ -101,7 +101,9 @@ def plan_topics(
     n_numbers = n_features * n_components
     # All moments are fitted jointly where words are few and documents many.
     matches = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
-    kind = "word_space" if in_word_space else "few_words" if matches else "many_words"
+    kind = "few_words" if matches else "many_words"
+    if in_word_space:
+        kind = "word_space"
     n_steps, n_single = _steps(n_refinements, exact, delta, kind)
     triples = None
     if kind != "many_words" or n_steps == 0:

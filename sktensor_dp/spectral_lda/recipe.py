@@ -86,7 +86,7 @@ EIGEN_TOL = 1e-5
 # Rows of a whitener shorter than this fraction of the longest are rounding errors.
 LEAST_ROW = 1e-12
 
-# With the concentration that was taken.
+# Note of a report on the concentration that was taken.
 ASSUMED = (
     "The concentration of topics in documents was assumed to be {:g}: what was released does not "
     "tell."

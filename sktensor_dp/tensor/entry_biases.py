@@ -165,8 +165,8 @@ def _fitted_biases(
     """Biases (n_m,) of a mode, their variances, a constant to add to the mean, and prior variance.
 
     The mean and biases of other modes are subtracted from `sums` (n_m,) already. The constant is
-    the mean of biases about the regression, and is subtracted from them. The next prior variance is
-    the mean square of biases about the regression and the constant.
+    the mean of biases about the regression, and is subtracted from them. The prior variance is the
+    expected mean square of biases about the regression and the constant.
     """
     totals = rows.weight_totals
     # For the regression the variance of biases about it counts as noise.

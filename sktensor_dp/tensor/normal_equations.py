@@ -119,6 +119,7 @@ def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
 
 def times(rows: list[Floats], x: Floats) -> Floats:
     """Product of the j-th symmetric matrix with column j of `x`, for all j; (size, n).
+
     ``rows[k][i]`` has the entries (k, k + i) of all matrices, as `triangle` returns them.
     """
     result = np.zeros_like(x)

@@ -29,7 +29,7 @@ _LEAST_GAIN = 1e-5
 _TINY = 1e-100
 # Least precision of a slope, in any unit of measurement.
 _LEAST_PRECISION = 1e-200
-# Clip of residuals, in standard deviations, beyond which none is if values are two, equally often.
+# Largest residual, in standard deviations, of two equally likely values about any number between.
 UNCLIPPED = 2.0
 # Least distance of a mean from the nearer bound, relative to half the range.
 LEAST_ROOM = 1e-6
@@ -124,7 +124,7 @@ class SharedEffects:
 def clip_of_two_values(half: float, mean: float) -> float:
     """Clip, in standard deviations of values, for values at both ends of a range with this `mean`.
 
-    `half` is half the width of the range, and `mean` from its middle.
+    `half` is half the width of the range, from whose middle the `mean` is measured.
     """
     # The root is the distance of the rarer end from the mean, in standard deviations.
     return UNCLIPPED * math.sqrt((half + abs(mean)) / max(half - abs(mean), LEAST_ROOM * half))
@@ -281,8 +281,9 @@ class _GridPosterior:
         self._squares = self._sums**2
 
     def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
-        """Posterior of effects and of `popularity`, a number for each weight of the grid, and
-        moments of weights.
+        """Effects, and moments of weights, as `shared_effects` returns them.
+
+        `popularity` is a number for each weight of the grid.
         """
         posterior, effects, variances, _ = self._posterior()
         # Noise of the line counts as far as effects are drawn to it.

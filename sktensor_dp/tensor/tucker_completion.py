@@ -256,9 +256,7 @@ class _TuckerPosterior(Posterior):
     def tucker(
         self, mean: float, deviation: float, n_iter: int, converged: bool, ranks: Sequence[int]
     ) -> TuckerCompletion:
-        """Fitted model of `ranks` in the units of values: standardised ones are less `mean`, over
-        `deviation`.
-        """
+        """Fitted model of `ranks` in units of values, ``mean + deviation * standardised``."""
         model = TuckerCompletion(
             mean=mean + deviation * self._mean, biases=[deviation * bias for bias in self._biases],
             factors=self._factors, core=deviation * self._core, n_iter=n_iter,
