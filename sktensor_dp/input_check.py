@@ -35,6 +35,8 @@ MOST_FRACTION, USELESS = 0.04, 0.1
 # Longer units count as of this length: a bound on what one of them adds to the mean logarithm.
 LONGEST = 10_000
 LOG_LONGEST = math.log1p(LONGEST)
+# Most tests that are named where noise hides which one fails.
+MOST_NAMED = 3
 # Likely causes where too few rows pass a test: where most rows fail it, where some do, and where
 # most fail one that rows may fail.
 MOST_FAIL = "Is it the right column, and is the list or range the right one?"
@@ -216,6 +218,12 @@ class InputCheck(HasAccountant):
         failing = {name: 1 - self.fractions[name] for name in names}
         return {name: one for name, one in failing.items() if one > quantile(len(names)) * sigma}
 
+    def _possible(self) -> list[str]:
+        """Names of tests, all of which noise hides, of which one may fail most of what fails."""
+        strict, _ = self._by_kind()
+        least = (1 - self.fractions[ALL]) / 2 - quantile(len(strict)) * self.sigma
+        return [name for name in strict if 1 - self.fractions[name] >= least] or strict
+
     def _by_kind(self) -> tuple[list[str], list[str]]:
         """Names of the tests of rows, apart those that may fail."""
         tests = [name for name in self.fractions if name not in (SEVERAL_ROWS, ALL)]
@@ -268,8 +276,11 @@ class InputCheck(HasAccountant):
         )
         sigma, (strict, _) = self.sigma, self._by_kind()
         if ALL in too_few:
-            sigma = self.sigma_of_all
-            shown += f"; the fewest seem to match {min(strict, key=self.fractions.__getitem__)!r}"
+            sigma, possible = self.sigma_of_all, self._possible()
+            which = " or ".join(map(repr, possible))
+            if len(possible) > MOST_NAMED:
+                which = f"{len(possible)} of {len(strict)} may be the one"
+            shown += f"; which test fails noise hides: {which}"
         shown += f"; noise has a deviation of {sigma:.1%}"
         if {ALL, *strict} & too_few.keys():
             often = stopped_by_noise(self.sigma_of_all, self.n_units)
@@ -279,9 +290,11 @@ class InputCheck(HasAccountant):
     def _causes(self, failed: Collection[str]) -> Iterable[str]:
         """Likely cause of each `failed` test, by how many rows fail it."""
         strict, _ = self._by_kind()
-        fewest = min(strict, key=self.fractions.__getitem__, default="")  # stands for `ALL`
+        names = [one for name in failed for one in (self._possible() if name == ALL else [name])]
+        if ALL in failed and len(names) > MOST_NAMED:
+            return [SOME_FAIL]
         causes = {}
-        for name in [fewest if name == ALL else name for name in failed]:
+        for name in names:
             usual = (MOST_FAIL, SOME_FAIL) if name in strict else (MOST_MISS, MOST_MISS)
             # Of tests that rows may fail nearly all fail where the column is a wrong one.
             few = 0.1 if name in self.may_fail else 0.5

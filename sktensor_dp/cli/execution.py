@@ -32,7 +32,12 @@ from sktensor_dp.cli.recommend import recommend
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.topics import Topics
-from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
+from sktensor_dp.estimator.forecast import (
+    LARGEST_ADVISED,
+    MOST_UNITS,
+    least_epsilon,
+    least_number,
+)
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
@@ -60,21 +65,21 @@ def _show_forecast(options: Namespace) -> int:
     run.build()
     if options.persons is not None:
         print("\n".join(run.forecast_lines()))
-    then = ""
     if options.find == "epsilon":
         found = least_epsilon(lambda epsilon: run.changed(epsilon=epsilon).is_enough())
-        then = run.changed(epsilon=found).on_enough() if found else ""
+        there = run.changed(epsilon=found or LARGEST_ADVISED)
         where, no_number = f"for {run.units}.", f"No epsilon up to {LARGEST_ADVISED:g}"
     elif options.find:
         found = least_number(lambda n: run.changed(n).is_enough())
-        then = run.changed(found).on_enough() if found else ""
+        there = run.changed(found or MOST_UNITS)
         if options.persons is None and found:
-            print("\n".join(run.changed(found).forecast_lines()))
+            print("\n".join(there.forecast_lines()))
         where, no_number = f"at --epsilon {options.epsilon:g}.", "No number of persons"
     else:
         return 0
     enough = f"{run.sought.format_map(vars(options))} from --{options.find} {found} on, {where}"
-    print(f"{enough}{then}" if found else f"{no_number} would be enough {where}")
+    too_little = f"{no_number} would be enough {where}{there.on_too_little()}"
+    print(f"{enough}{there.on_enough()}" if found else too_little)
     return 0
 
 

@@ -215,7 +215,17 @@ class Ratings(Run):
 
     def on_enough(self) -> str:
         """Say what the forecast says of averages, beside the typical error that was asked for."""
-        return f" The forecast there says of averages: {OF_AVERAGES[self.verdict()]}."
+        forecast = self.forecast()
+        error = _of_average(forecast.mean_error, forecast.bias_errors)
+        return (
+            f" The forecast there says of averages: {OF_AVERAGES[self.verdict()]}; that of an item "
+            f"that is rated as often as others errs by {error:.2g}, where items differ by "
+            f"{forecast.bias_deviation:.3g}."
+        )
+
+    def on_too_little(self) -> str:
+        """Say which error the largest number that --find tries would reach."""
+        return f" The smallest typical error there is {self.forecast().of_model:.3g}."
 
     def forecast_lines(self) -> list[str]:
         """Forecast of errors, and an item of the list: names of other kinds would match nothing."""
@@ -244,9 +254,9 @@ class Ratings(Run):
         head = ("predicted by", "typical error")
         rows = [(model, f"{error:.3g}") for model, error in errors.items()]
 
-        alone = math.hypot(forecast.alone.mean_error, forecast.alone.bias_errors[1])
-        if_found = math.hypot(forecast.mean_error_if_found, forecast.bias_errors_if_found[1])
-        expected = math.hypot(forecast.mean_error, forecast.bias_errors[1])
+        alone = _of_average(forecast.alone.mean_error, forecast.alone.bias_errors)
+        if_found = _of_average(forecast.mean_error_if_found, forecast.bias_errors_if_found)
+        expected = _of_average(forecast.mean_error, forecast.bias_errors)
         assumed = (
             f"if ratings are typically {forecast.of_mean:.3g} away from their average, and items "
             f"differ by {forecast.bias_deviation:.3g}"
@@ -339,8 +349,8 @@ class Ratings(Run):
             [rating, error, *self._name_and_title(name), *places]
             for rating, error, name, places in best
         ]
-        head = ["expected_rating", "standard_error", "item"]
-        head += [] if self.options.title is None else ["title"]
+        head = ["expected_rating", "standard_error", self.options.item]
+        head += [] if self.options.title is None else [self.options.title]
         head += [f"direction_{number}" for number in range(1, self._directions.shape[1] + 1)]
         folder.add("items.csv", table_of([head, *rows]))
         low, high = self.options.bounds
@@ -367,6 +377,11 @@ class Ratings(Run):
 def order_of(options: argparse.Namespace) -> str:
     """Order of items, as `recommend` of a completion takes it."""
     return "value" if options.by_rating else "choice"
+
+
+def _of_average(mean_error: float, bias_errors: Sequence[float]) -> float:
+    """Standard error of the average of an item, by errors of the mean and of an item's bias."""
+    return math.hypot(mean_error, bias_errors[1])
 
 
 def _of_own_averages(forecast: CompletionForecast) -> float:

@@ -38,13 +38,16 @@ def recommend(options: argparse.Namespace) -> int:
     return 0
 
 
-def _titles(file: Path) -> dict[str, str]:
-    """Title of each item in the file of items that a run wrote; empty if it has none."""
+def _titles(file: Path) -> tuple[list[str], dict[str, str]]:
+    """Name of the column of titles in the file of items that a run wrote, and title of each item;
+    both empty if it has none.
+    """
     if not file.exists():
-        return {}
+        return [], {}
     with file.open(encoding="utf-8", newline="") as lines:
-        rows = [row for row in csv.DictReader(lines) if {"item", "title"} <= row.keys()]
-    return {row["item"]: row["title"] for row in rows}
+        head, *rows = csv.reader(lines)
+    column = [name for name in head[3:4] if not name.startswith("direction_")]
+    return column, {item: title for _, _, item, title, *_ in rows} if column else {}
 
 
 def _compare_columns(options: argparse.Namespace, of_run: Sequence[str]) -> None:
@@ -94,17 +97,15 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     found = model.recommend(
         persons, options.number, exclude=entries[is_given], by=order_of(options)
     )
-    titles = _titles(items_file)  # as the run wrote them, which are public
+    titled, titles = _titles(items_file)  # as the run wrote them, which are public
     n_known = Counter(person for person, _ in {*known})
-    head = ["person", "known_items", "rank", "item", "expected_rating", "title"]
+    head = [options.person, "known_items", "rank", options.item, "expected_rating", *titled]
     table: list[list[object]] = [[*head]]
     for person, items, expected in zip(persons.units, found.rows, found.values, strict=True):
         for rank, (item, rating) in enumerate(zip(items, expected, strict=True), start=1):
             if item is not None:
-                title = titles.get(item, "")
-                table.append([person, n_known[person], rank, item, rating, title])
-    if not titles:
-        table = [row[:-1] for row in table]
+                title = [titles.get(item, "") for _ in titled]
+                table.append([person, n_known[person], rank, item, rating, *title])
     Folder.of_last_run(path).add(RECOMMENDED, table_of(table), private=True)
     given = values[is_given]
     n_beyond = int(np.sum((given < low) | (given > high)))

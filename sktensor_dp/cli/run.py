@@ -323,12 +323,19 @@ class Run:
             return []
         most, least = most_failing(of_all, self.n_units), self.least_passing + 2 * sigma
         often = stopped_by_noise(of_all, self.n_units)
-        of_ids = ", and where hardly any person has several rows" if self.options.person else ""
+        of_ids = ""
+        if self.options.person:
+            of_ids = (
+                ", and where hardly any person has several rows. These numbers are private, so "
+                f"that nothing free tells ids of rows from persons: are {self.units} about as many "
+                "as you expect?"
+            )
         said = [
             f"{self.left_by_check()} It stops the run where over about {most:.1%} of rows are not "
             "as declared: fewer, as of a code such as -9, may pass, and move averages. Noise alone "
             f"stops about {often} of runs.",
-            f"It stops, too, for a column of which under {least:.1%} of rows have a value{of_ids}.",
+            f"It stops, too, for a column of which under {least:.1%} of rows have a value"
+            f"{of_ids or '.'}",
         ]
         return [" ".join(said if sigma <= USELESS else said[:1])]
 
@@ -489,6 +496,10 @@ class Run:
     def on_enough(self) -> str:
         """Say what else holds of a forecast that is enough."""
         return ""
+
+    def on_too_little(self) -> str:
+        """Say what the largest number that --find tries would reach."""
+        return f" The verdict there is: {self.verdict()}."
 
     def forecast_lines(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""

@@ -79,7 +79,7 @@ def test_ratings_rank_items(command, ratings, tmp_path):
     )
     folder = tmp_path / "private-ratings"
     found = table(folder / "items.csv")
-    order = [int(row["item"][5:]) for row in found]
+    order = [int(row["film"][5:]) for row in found]
     # 20,000 ratings about 30 averages deviate by .5: sampling alone gives .02, noise less than .2.
     assert all(0.01 < float(row["standard_error"]) < 0.2 for row in found)
     # Steps of .1 are far above the noise of a thousand persons at this epsilon.
@@ -117,7 +117,7 @@ def test_ratings_rank_items(command, ratings, tmp_path):
     done = command("recommend", folder, ratings, *STARS[: STARS.index("--bounds")], "--output", "r")
     assert f"warning: {n_titles} ratings have a known title in --item film: name" in done.err
     found = table(Path("PRIVATE-recommendations", "PRIVATE-recommendations.csv"))
-    assert all(row["title"] == f"The {int(row['item'][5:])}" for row in found)
+    assert all(row["title"] == f"The {int(row['film'][5:])}" for row in found)
 
 
 def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, tmp_path):
@@ -135,7 +135,7 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert "An epsilon above 10 promises little" in done.out
     folder = tmp_path / "private-ratings"
     found = table(folder / "items.csv")
-    sides = {int(row["item"][5:]): float(row["direction_1"]) > 0 for row in found}
+    sides = {int(row["film"][5:]): float(row["direction_1"]) > 0 for row in found}
     even = sum(side == (film % 2 == 0) for film, side in sides.items())
     assert min(even, 30 - even) <= 3
     # What is printed on one side has one sign in the file, also where all have.
@@ -193,12 +193,12 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     lacking = "1 row without an item and 1 row without a rating"
     assert f" Left out: {lacking}. {nothing}" in said
     (row,) = table(Path("full", "PRIVATE-recommendations.csv"))
-    assert (row["person"], row["item"]) == ("a", "film 00")
+    assert (row["user"], row["film"]) == ("a", "film 00")
     ratings.write_text(own, "utf-8")
     command("recommend", folder, ratings, *columns, "--by-rating", "--output", "by")
     rated = {}
     for row in table(Path("by", "PRIVATE-recommendations.csv")):
-        rated.setdefault(row["person"], []).append(-float(row["expected_rating"]))
+        rated.setdefault(row["user"], []).append(-float(row["expected_rating"]))
     assert all(sorted(values) == values for values in rated.values())
     command("recommend", folder, ratings, *columns, "--number", 3, "--output", "r")
     kept = Path("PRIVATE-recommendations")
@@ -207,8 +207,8 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert made.stat().st_mode & 0o777 == 0o600
     assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
     assert ORDER in done.out
-    found = [(row["person"], row["item"]) for row in table(made)]
-    n_known = {row["person"]: row["known_items"] for row in table(made)}
+    found = [(row["user"], row["film"]) for row in table(made)]
+    n_known = {row["user"]: row["known_items"] for row in table(made)}
     assert n_known == {f"person{n}": "20" if n else "0" for n in range(1000)}
     assert len(found) == 3000
     assert not {*found} & {(row[user], row[film]) for row in cells}
@@ -279,7 +279,7 @@ def test_a_forecast_says_what_a_check_can_find(command, ratings):
         assert 0.97 * epsilon < float(left[1]) < epsilon
         assert re.search(r" Noise alone stops about [0-2]\.\d% of runs\.", said)
         assert ("for a column of which under 5" in said) is (epsilon == 2)
-        assert ("and where hardly any person has several rows." in said) is (epsilon == 2)
+        assert ("are 1,000 persons about as many as you expect?" in said) is (epsilon == 2)
 
 
 def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, ratings):
@@ -316,7 +316,7 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     ratings.write_text("\n".join([head, *(row for row in coded if "-9" not in row)]), "utf-8")
     command("ratings", ratings, *asked, *exact, "q")
     of_all, of_given = (table(Path(folder, "items.csv")) for folder in "pq")
-    found, expected = ({row["item"]: float(row["expected_rating"]) for row in rows}
+    found, expected = ({row["film"]: float(row["expected_rating"]) for row in rows}
                        for rows in (of_all, of_given))  # fmt: skip
     assert found == pytest.approx(expected, abs=0.01)
 
@@ -349,7 +349,7 @@ def test_tables_are_those_of_spreadsheets(command, ratings):
     head, *rows = Path("p", "items.csv").read_text("utf-8").splitlines()
     assert {row.split(",")[2] for row in rows} >= {"'=1+0", "'=1+9", "film 29"}
     # Its own list is read as what it was.
-    Path("items.csv").write_text("\n".join([head.replace("item", "film"), *sorted(rows)[::-1]]))
+    Path("items.csv").write_text("\n".join([head, *sorted(rows)[::-1]]))
     shown = command(*arguments, "--items", "items.csv", "--forecast").err
     assert "30 items, such as '=1+" in shown
 
@@ -844,6 +844,9 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     wider = command("forecast", "ratings", *asked, *reached).out
     reached = "A typical error of 1.35 from --epsilon"
     assert (reached in wider) is ("The forecast there says of averages: " in wider) is (persons > 9)
+    found = re.search(r"often as others errs by ([\d.]+), where items differ by 0\.6\.\n", wider)
+    least = re.search(r"The smallest typical error there is ([\d.]+)\.\n", wider)
+    assert (float(found[1]) < 0.7) if persons > 9 else float(least[1]) > 1.35
 
 
 @pytest.mark.parametrize(("bounds", "error"), [((0, 1), 0.024), ((1, 2), 0.024), ((0, 2), 0.027)])
