@@ -3,12 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sktensor_dp.completion.gradient_steps import fit_by_gradient
+from sktensor_dp.completion.gradient_steps import GradientDescent
 from sktensor_dp.completion.model import AT_EDGE, EntryModel, SharedModel, unexplained_variance
 from sktensor_dp.completion.plan import ASSUMED, EntryPlan, ModelOptions
 from sktensor_dp.data.entries import IndexSet
@@ -49,7 +48,7 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
         "input": _fit_by_input,
         "sufficient_statistics": _fit_by_sufficient_statistics,
         "output": _fit_by_output,
-        "gradient": partial(fit_by_gradient, n_steps=plan.n_steps),
+        "gradient": lambda ask, options: GradientDescent(ask, options).fit(plan.n_steps),
     }
     model = recipes[plan.perturbation](ask, options)
     width, index_set = 2 * ask.public("half"), ask.public("index_set")

@@ -17,13 +17,8 @@ from sktensor_dp.tensor.tucker_completion import orthonormalised
 NULL_SPREAD = 1e-12
 
 
-def fit_by_gradient(ask: Session, options: ModelOptions, n_steps: int) -> EntryModel:
-    """Model after `n_steps` steps of descent, each of which is a release."""
-    return _BlockGaussNewton(ask, options).fit(n_steps)
-
-
-class _BlockGaussNewton:
-    """Block Gauss-Newton descent by noisy gradients in all parameters."""
+class GradientDescent:
+    """Block Gauss-Newton descent by noisy gradients in all parameters; each step is a release."""
 
     # Up to public terms a gradient is sum_e x_e J_e. Its parts in mean and biases are the same sums
     # of values at every step, which are averaged. Its parts in factors and core are right-hand

@@ -303,8 +303,9 @@ def without_names(estimator: Any, X: object) -> Any:
 def check_counted_alike(
     X: object, neighbours: str, n_units: int | None = None, *, grouped: bool
 ) -> None:
-    """Raise ValueError if `X` has the mark of a fit with other units or neighbours, or with another
-    public number of units than `n_units`, where that is known.
+    """Raise ValueError if `X` has the mark of a fit with other units or neighbours.
+
+    Also for another public number of units than `n_units`, where that is known.
     """
     mark = getattr(X, UNIT_MARK, UnitMark(grouped, neighbours, n_units=None))
     if mark.persons != grouped:

@@ -16,6 +16,7 @@ from sktensor_dp.privacy.payer import Payer
 
 def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntry]:
     """Yield expected charges of private steps after the fitted one, in all pipelines that fit it.
+
     Raise an error for steps that would be refused once this one is paid.
     """
     for frame in locals_of(payer.tools, PIPELINE):

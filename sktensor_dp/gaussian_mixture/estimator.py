@@ -582,7 +582,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     def _warnings_of_intervals(self, n_units: int, n_features: int) -> tuple[Warning, ...]:
         """Warning, if any, by a public or released number, that means have no intervals."""
         why_none = no_intervals_by(self, n_units, n_features)
-        return (NotEnoughDataWarning(f"There will be no intervals: {why_none}."),) * bool(why_none)
+        if not why_none:
+            return ()
+        return (NotEnoughDataWarning(f"There will be no intervals: {why_none}."),)
 
     def _warnings_by_attributes(self) -> tuple[Warning, ...]:
         # A single warning: if warnings are errors, a second one would not show.

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,16 +157,16 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
         rel_tol=0.01,
     )
     low_is_zero = None if ranges is None else low == 0
-    narrow, parted, beyond = _columns_in_doubt(means, spreads, low_is_zero, has_ends=is_scaled)
+    in_doubt = _columns_in_doubt(means, spreads, low_is_zero, has_ends=is_scaled)
     found = {
         "A group has nearly one value of {}, or is narrow beside others, as where a long tail "
         "needs logs: take logs first. Groups may part by it alone, and hide others, which a fit "
-        "without it shows.": narrow,
+        "without it shows.": in_doubt.narrow,
         "A group has nearly one value of {}, at the end of its range: many zeros, a code of "
         "missing cells such as -9, or logs not taken? Groups may part by it alone, and hide "
-        "others, which a fit without it shows.": parted,
+        "others, which a fit without it shows.": in_doubt.parted,
         "The averages of {} lie at the end of its range: is the range in other units or far too "
-        "wide, or are cells a code such as -9?": beyond,
+        "wide, or are cells a code such as -9?": in_doubt.beyond,
     }  # fmt: skip
     return " ".join(
         said.format(" and ".join(names))
@@ -175,31 +175,40 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
     )
 
 
+class _InDoubt(NamedTuple):
+    """Masks (d,) of columns that put groups in doubt."""
+
+    narrow: NDArray[np.bool_]  # a group has nearly one value, or few beside others
+    parted: NDArray[np.bool_]  # a group has nearly one value, at an end of the range
+    beyond: NDArray[np.bool_]  # a group has its average at an end of the range
+
+
 def _columns_in_doubt(
-    means: Floats, spreads: Floats, low_is_zero: Any, *, has_ends: bool
-) -> tuple[NDArray[np.bool_], ...]:
-    """Masks of columns of which a group has one value, has it at an end, or has its average there.
+    means: Floats, spreads: Floats, low_is_zero: NDArray[np.bool_] | None, *, has_ends: bool
+) -> _InDoubt:
+    """Columns that put groups in doubt.
 
     `means` and `spreads` (k, d) are of columns scaled to [-1, 1]. `low_is_zero` (d,) says whether
     the low end of each range is 0; None if that is unknown.
     """
     to_end = 1 - np.abs(means)
     at_end = (np.abs(to_end) < 0.02) & has_ends  # within a hundredth of the range
-    # If spreads of two groups of one mean and size differ ten times, this column alone tells the
-    # group of nine in ten rows.
+    # Of two groups with one mean and size, spreads that differ ten times tell by this column alone
+    # to which of them nine in ten rows belong.
     narrow = spreads < 0.1 * spreads.max(axis=0)
-    narrow &= ~narrow.all(axis=1, keepdims=True)  # narrow in all columns: a small cloud
+    narrow &= ~narrow.all(axis=1, keepdims=True)  # a group narrow in all columns: a small cloud
     # If all other groups are three deviations or more from the ends, beyond which normal ones have
     # 0.1 % of their values, a group at an end is no tail of these.
     at_one_end = at_end.all(axis=0) & (np.ptp(np.sign(means), axis=0) == 0)
     gap = (at_end | (to_end > 3 * spreads)).all(axis=0) & ~at_one_end
     parted = (at_end & (narrow | gap)).any(axis=0)
-    # Rare ones among zeros have averages near the low end, 0, and at least as large a variance.
-    # Counts vary less in scaled units: of them a fit asks, as it does not know that 0 is the end.
+    # Averages lie near a low end of 0 without doubt if ones are rare among zeros: their variance is
+    # then at least the distance to the end. A fit does not know whether the low end is 0, and takes
+    # columns that vary less, counts among them, to be in doubt.
     varies_less = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)
     may_not_be_low = varies_less & at_one_end if low_is_zero is None else ~low_is_zero
     beyond = (at_end & (may_not_be_low | (means > 0))).any(axis=0) & ~parted
-    return (narrow & ~at_end).any(axis=0), parted, beyond
+    return _InDoubt((narrow & ~at_end).any(axis=0), parted, beyond)
 
 
 def warnings_of_fewer_groups(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:

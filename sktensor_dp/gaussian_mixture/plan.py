@@ -25,9 +25,9 @@ FEWEST_STEPS, MOST_STEPS, EXACT_STEPS = 5, 40, 60
 ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 # Most (d + 1, d + 1) matrices that a fit holds at once. For each group of a level of merging:
 # covariance, factor and whitener. For each sphere when spheres are merged: its own, a factor, and
-# that of a merged one. For each group in a step: 4, which are the sum, its rest, an addend and a
-# product, and later the model with factors and whiteners; and the average and its frames (2),
-# released shapes (1), temporaries (5), and for missing cells an inverse and parts (5). Single ones:
+# that of a merged one. For each group in a step: the sum, its rest, an addend and a product, in
+# whose place the model with factors and whiteners comes later (4); the average and its frames (2);
+# released shapes (1); temporaries (5); and for missing cells an inverse and parts (5). Single ones:
 # second moments, covariances, and the workspaces of LAPACK.
 LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 17, 12
 # A forecast knows no data: it says what may leave several groups without intervals.
@@ -79,9 +79,8 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         fractions = with_histogram(NormHistogram.name, fractions)
     n_steps, mu = EXACT_STEPS, strength(estimator.epsilon, estimator.delta)
     if mu < math.inf:
-        # Beside FEWEST_STEPS - 1 one for each `ROWS_A_STEP`, of rows times mu by group and column.
-        allowed = n_samples * mu / (k * n_features) / defaults.ROWS_A_STEP
-        n_steps = int(min(max(round(FEWEST_STEPS - 1 + allowed), FEWEST_STEPS), MOST_STEPS))
+        further = n_samples * mu / (k * n_features) / defaults.ROWS_A_STEP
+        n_steps = int(min(max(round(FEWEST_STEPS - 1 + further), FEWEST_STEPS), MOST_STEPS))
     # Uses by `release_steps` or `release_filled`, `release_tails`, and `release_start`.
     n_statistics = n_steps + 1 + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
@@ -90,7 +89,7 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
     # Spare groups are merged after a quarter of the steps: have none where steps are few.
     has_spare = k > 1 and n_steps // 2 >= FEWEST_STEPS
     n_spare = defaults.SPARE if has_spare else 0
-    # As if a group had a k-th of the rows, and averaging over steps divided the noise by a root.
+    # As if each group had a k-th of the rows, and noise of steps averaged out as independent noise.
     noise = k * step_sigma(estimator, releases, n_samples, n_features) / math.sqrt(n_steps)
     return MixturePlan(
         n_components=k, n_at_start=k + n_spare, n_features=n_features,
@@ -153,21 +152,23 @@ def rows_needed(estimator: Any, n_features: int) -> int:
 def forecast_mixture(
     estimator: Any, n_samples: int, n_features: int, question: Question
 ) -> Forecast:
-    """Forecast of the noise of a step's means, and of the samples that groups of one size need."""
+    """Noise of a step's means, and the number of samples that groups of one size need."""
     plan = plan_mixture(estimator, n_samples, n_features)
-    pure, k = plan.releases.delta == 0, plan.n_components
-    _, count_sigma = counted_releases(plan.releases, pure, estimator.neighbours)
-    clip = plan.clip
+    k, clip = plan.n_components, plan.clip
+    is_pure = plan.releases.delta == 0
+    _, count_sigma = counted_releases(plan.releases, is_pure, estimator.neighbours)
     sigma = step_sigma(estimator, plan.releases, n_samples, n_features)
     # Noise of a coordinate of a group's shifts, in means over all rows. A mean over the group, with
     # a k-th of the rows, has k times as much, and the length of a shift is over all coordinates.
     shift_sigma = clip.far / math.sqrt(plan.scales.shift) / clip.shift_response * sigma
     noise = k * shift_sigma * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, signal=1.0)
-    needed = rows_needed(estimator, n_features)
+    law = "Groups are assumed to have equally many samples."
+    if k > 1:
+        law += f" {TAILS}"
     return Forecast(
-        (row,), n_samples, needed, k, count_sigma=count_sigma, _question=question,
-        law=" ".join(["Groups are assumed to have equally many samples.", TAILS][: 1 + (k > 1)]),
+        (row,), n_samples, rows_needed(estimator, n_features), k, law=law, count_sigma=count_sigma,
+        _question=question,
     )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ LEAST_SHOWN = 0.1
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
 # Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
-# overlap, hundreds of steps of hardly more may together gain as much as a group.
+# overlap, hundreds of steps that gain little more each may together gain as much as a group.
 NEAREST_GAIN = 1e-6
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
@@ -84,8 +84,8 @@ SURE = 3.0
 # Share of fits of normal groups in which noise shows values far out in some column.
 FALSE_ALARMS = 0.01
 
-# Share of missing cells that moves few averages: a fit warns where noise may hide more, or where a
-# column surely lacks some.
+# Share of missing cells that hardly moves averages: a fit warns where noise may hide more, or where
+# a column surely lacks some.
 FEW_MISSING = 0.05
 
 # For fits to persons, unless released numbers show that no cell is missing.
@@ -204,7 +204,7 @@ def after_spare(
     plan: MixturePlan, model: Gaussians, average: StepMoments, statistics: WhitenedStatistics,
     radius: float,
 ) -> tuple[Gaussians, StepMoments]:  # fmt: skip
-    """Merge spare groups of a start or leave them out, and so in the average of their moments."""
+    """Merge spare groups of a start, or leave them out, in the model and in averaged moments."""
     merged = without_spare(model, plan.n_components)
     found, into = of_type(merged, plan, radius), merged.members.argmax(axis=0)
     frames = Gaussians(model.weights, found.means[into], found.covariances[into])
@@ -216,8 +216,9 @@ def release_steps(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     n_steps: int, average: StepMoments | None = None,
 ) -> tuple[Gaussians, StepMoments, StepNoise]:  # fmt: skip
-    """Release EM steps, one or more: the mixture after them, the average of their moments with
-    those of earlier steps, and its noise.
+    """Release one or more EM steps; return the mixture after them, averaged moments, their noise.
+
+    The average is over these steps and those of an earlier `average`.
     """
     # As `average_with_step` has it: the share of rows with both cells of a pair is about the square
     # of the share of cells.
@@ -251,7 +252,7 @@ def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> Mixtu
 def release_statistics(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
 ) -> WhitenedStatistics:
-    """Release the statistics of an EM step, in each group's frame (of one shape if "tied")."""
+    """Release the statistics of an EM step, in the frame of each group (of all if "tied")."""
     d = model.means.shape[1]
     clip, pooled = plan.clip, plan.covariance_type == "tied"
     shape_part = "full" if pooled else plan.covariance_type
@@ -295,8 +296,9 @@ def of_type(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
 def release_number(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
 ) -> tuple[Floats, Gaussians, int]:
-    """Release gains of 2, 3, ... groups over one less; return them, the mixture of the number k of
-    groups that they support, and k.
+    """Release gains of 2, 3, ... groups over one less, which support a number k of groups.
+
+    Returns the gains, the mixture of k groups, and k.
     """
     most = len(model.weights)  # fewer than asked for if spheres were dropped
     if most == 1:
@@ -313,7 +315,7 @@ def release_number(
 def nearest(fewer: Gaussians, model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
     """Mixture of as many groups as `fewer` nearest to `model`, by EM steps on points of that.
 
-    Over `fewer`, merged groups that no steps have fitted, any group more would seem to gain.
+    `fewer` are merged groups that no steps have fitted: over these any group more seems to gain.
     """
     if len(fewer.weights) == len(model.weights):
         return fewer

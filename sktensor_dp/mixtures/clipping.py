@@ -49,8 +49,8 @@ class Clipping:
     def scales(self, n_shape: int, *, alone: bool = False) -> Scales:
         """Squared scales of parts with which noise loses least log-likelihood.
 
-        Those of weight, shift and shape add up to 1; size is free. The shape of one Gaussian,
-        `alone`, has no larger scale than its shift.
+        Those of weight, shift and shape add up to 1; that of size comes on top. The shape of one
+        Gaussian, `alone`, has no larger scale than its shift.
         """
         # A part of squared scale a gets noise of variance 1 / a and loses c / a: the sum is least
         # for a in proportion to sqrt(c). c is half the number of coordinates times their

@@ -215,7 +215,8 @@ def _rates(
     n_parameters = 2 + d + statistics.n_shape
     beyond = added * np.maximum(average.weights, LEAST_WEIGHT) * n_parameters / of_step
     faster = 1 + beyond + np.sqrt(beyond + beyond**2)  # c
-    used, least = (1 - noise_part * (of_step / (of_step + c * of_average)) for c in (faster, 1.0))
+    used = 1 - noise_part * (of_step / (of_step + faster * of_average))
+    least = 1 - noise_part * (of_step / (of_step + of_average))
     if len(new.seconds) < len(used):  # groups that share a covariance are averaged together
         used, least = np.full_like(used, used.mean()), np.full_like(least, least.mean())
     return _Rates(used, least, off)

@@ -34,9 +34,10 @@ def simulated_bias(
     """Moves by EM steps on points of groups with tails in one whitened column each.
 
     Tails have the `signs` (d,). Steps are clipped by `clip`, and shifts by `early`. Moves are those
-    beyond moves on points without tails, the largest after any step. Steps on the law of `model`
-    with tails lead away from it, and those on a law as far on the other side about to it. Groups of
-    that law are farther apart, and trade fewer rows: moves are the larger ones of both.
+    beyond moves on points without tails, the largest after any step. On points of `model` with
+    tails, steps lead away from it. On points of the law `_before` it, with tails, steps lead about
+    to `model`: groups of that law are farther apart, and trade fewer rows. Moves are the larger
+    ones of both.
     """
     k, d = model.means.shape
     half = np.random.default_rng(0).standard_normal((max(POINTS // (2 * k), 2 * d), d))
@@ -76,9 +77,10 @@ def _moves_along(path: list[Gaussians]) -> Floats:
 
 
 def _before(model: Gaussians, without: Gaussians, moved: Gaussians) -> Gaussians:
-    """Law on the other side of `model` than `moved`, to which steps on tails lead from there.
+    """Law from which steps on points with tails lead about to `model`.
 
-    It is as far from `model` as `moved` is from `without`, to which steps lead without tails.
+    From `model` itself they lead to `moved`, and steps on points without tails to `without`. The
+    law differs from `model` as these two differ, in the other direction.
     """
     weights = model.weights * without.weights / moved.weights
     ratios = without.whiteners @ moved.covariances @ without.whiteners.swapaxes(1, 2)

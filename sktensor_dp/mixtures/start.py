@@ -108,10 +108,10 @@ def spheres_after_step(
 
 
 def _spread_points(n_points: int, n_directions: int, rng: np.random.Generator) -> Floats:
-    """Points (K, q): first 0, then of many standard normal ones each time the farthest from all."""
+    """Points (K, q): 0, then each time that of many normal points which is farthest from those."""
     points = rng.standard_normal((TRIES * n_points, n_directions))
     points = points[np.linalg.norm(points, axis=1) < LONGEST * math.sqrt(n_directions)]
-    found = [np.zeros(n_directions)]  # the first at the mean
+    found = [np.zeros(n_directions)]
     distances = np.linalg.norm(points, axis=1)
     while len(found) < n_points:
         found.append(points[distances.argmax()])

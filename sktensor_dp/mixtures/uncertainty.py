@@ -119,7 +119,7 @@ def std_of_means(
         by_chance = factor @ np.hstack([sampled, by_noise[j]])
         squares = np.square(by_chance).sum(axis=1) + np.square(factor @ unmoved[j])
         squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(missed[j])
-        if is_unknown.any():  # how groups share its rows is not known: they may be any other's
+        if is_unknown.any():  # rows of this group may then belong to any other one
             moves = overlaps[j] / weight * (model.means - model.means[j]).T
             squares += np.square(moves).sum(axis=1)
         errors[j] = np.sqrt(squares)

@@ -113,7 +113,7 @@ def cost_of_trials(
     """Delta of a search, and cost of a trial's fit, which its score has again.
 
     Delta is 0 if one of the estimator's `private` steps has pure noise. A trial sets a part of it
-    aside if a step does that candidates may put there (`tried`).
+    aside if any of the steps `tried`, which candidates may have, does.
     """
     sets_aside = max(step._public_facts().delta_set_aside for step in tried) > 0
     if any(step._public_facts().has_pure_noise for step in private.values()):
@@ -171,6 +171,7 @@ def report_of_failure(entry: LedgerEntry, n_units: int, delta: float) -> Privacy
 
 def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tuple[float, float]:
     """Parameters (epsilon, delta) of a fit whose plan costs just `cost`.
+
     Its step sets the fraction `set_aside` of its delta aside, and spends the rest on noise.
     """
     if delta == 0:

@@ -36,8 +36,9 @@ def steps_of(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
 
 
 def private_steps(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
-    """Private steps of an estimator by name, "" for itself; ValueError if others may learn from the
-    data, or if they do not go together.
+    """Private steps of an estimator by name, "" for itself.
+
+    ValueError if other steps may learn from the data, or if private ones do not go together.
     """
     steps = steps_of(estimator)
     if any(getattr(one, "_skl_callbacks", None) for one in (estimator, *steps.values())):

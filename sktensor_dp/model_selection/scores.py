@@ -32,7 +32,7 @@ from sktensor_dp.model_selection.pipeline_steps import (
     private_steps,
     steps_of,
 )
-from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, take
+from sktensor_dp.model_selection.splits import checked_units, n_rows, take
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.answer import is_at_end
 from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
@@ -62,6 +62,7 @@ def held_out_chunk(
     X: object, y: object, labels: NDArray[np.generic] | None, n_units: int | None = None
 ) -> HeldOutChunk:
     """Held-out rows to be scored, sorted by group where `labels` gives the group of each row.
+
     `n_units` is the public number of groups, if some may have no rows.
     """
     if labels is None:
@@ -88,7 +89,7 @@ def row_by_row(method: Callable[[Any], Any], X: Any) -> Floats:
     refused = np.ones(n_rows(X), dtype=bool)
     for row in range(n_rows(X)):
         with suppress(Exception):
-            answers(one_row(rows, row))
+            answers(take(rows, slice(row, row + 1)))
             refused[row] = False
     if not refused.all():
         # Ask again with another row in the place of each refused one: with equally many rows the
@@ -219,7 +220,8 @@ def _own_score(estimator: BaseEstimator) -> str | None:
 
 def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object, name: str) -> Any:
     """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is.
-    An error if the score, X or y does not fit the estimator; `name` is the parameter of the score.
+
+    ValueError if the score, X or y does not fit the estimator; `name` is the score's parameter.
     """
     method = SCORES[scoring]
     if not hasattr(estimator, method):

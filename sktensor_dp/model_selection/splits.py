@@ -46,11 +46,6 @@ def take(data: object, rows: NDArray[np.intp] | slice) -> Any:
     return None if data is None else taken(data, rows)
 
 
-def one_row(data: object, row: int) -> Any:
-    """Table of one row, in a container of the kind of `data`."""
-    return take(data, slice(row, row + 1))
-
-
 def n_rows(data: Any) -> int:
     """Number of rows of an array, a sparse matrix, a data frame or a list."""
     return int(data.shape[0]) if hasattr(data, "shape") else len(data)

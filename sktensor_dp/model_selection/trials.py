@@ -108,7 +108,7 @@ class Trials:
         parts = [np.ones(self.split.n_units, dtype=bool)]
         if self.labels is None and not self.request.number_is_private:
             parts.append(~self.split.held_out)  # by public positions, not by secret coins
-        # Errors of steps before their charge, by candidates' parameters of these; None for none.
+        # Errors before the charge (or None), by a candidate's parameters of the steps until then.
         refused: dict[tuple[object, ...], NotEnoughDataError | None] = {}
         for params in candidates_of(self.request.distributions):
             key = key_until_charge(params, self.estimator)
@@ -184,8 +184,9 @@ class Trials:
     def _fitted(
         self, template: BaseEstimator, chosen: Mask, accountant: TrialAccountant
     ) -> tuple[BaseEstimator, list[warnings.WarningMessage]]:
-        """Clone of `template`, fitted to the `chosen` units at all that `accountant` allows, and
-        its warnings.
+        """Clone of `template` fitted to the `chosen` units, and warnings of its fit.
+
+        It costs all that `accountant` allows.
         """
         model = clone(template)
         steps = private_steps(model)
@@ -214,9 +215,7 @@ class Trials:
     def _scored(
         self, model: BaseEstimator, chosen: Mask
     ) -> tuple[float, PrivacyReport, list[warnings.WarningMessage]]:
-        """Noisy score of a model on the `chosen`, held-out units, the report on its release, and
-        warnings.
-        """
+        """Noisy score of a model on the `chosen`, held-out units; its report, and warnings."""
         step, words = [*private_steps(model).values()][-1], word_counter(self.estimator)
         # The session calls these scores on the held-out rows.
         query = HeldOutScores(UnitScores(self.request.scoring, model, words), *self.bounds)

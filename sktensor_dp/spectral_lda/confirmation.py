@@ -45,7 +45,9 @@ class Candidates:
     def of(self, kept: NDArray[np.bool_]) -> "Candidates":
         """Return the candidates that are `kept`, a mask of all topics."""
         others = kept[self.n_sure :]
-        excess = tuple(_Excess(*(counts[others] for counts in step)) for step in self.excess)
+        excess = tuple(
+            _Excess(step.released[others], step.foreseen[others]) for step in self.excess
+        )
         return replace(self, n_sure=int(kept[: self.n_sure].sum()), excess=excess)
 
     def after(

@@ -91,6 +91,7 @@ def top_rows(
     values: Floats, n: int, excluded: NDArray[np.bool_] | None = None, by: Floats | None = None
 ) -> TopRows:
     """The `n` largest of `values` in each row, without NaN and `excluded`; ties by column.
+
     They are ranked by the table `by` if it is given.
     """
     left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
@@ -112,6 +113,7 @@ def top_rows_by_parts(
     order: Callable[[Floats], Floats] | None = None,
 ) -> TopRows:
     """`top_rows` of a table (n_units, n_rows), of which about `block` values are computed at once.
+
     `values` and `excluded` are functions of a slice of units; `order` maps values to the table that
     they are ranked by, by default themselves.
     """

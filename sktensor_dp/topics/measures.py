@@ -10,8 +10,9 @@ from sktensor_dp.tensor.eigenpairs import signs_of_largest
 
 def umass(leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: float) -> Floats:
     """UMass coherence (k,) of `leading` words (k, m) (Mimno et al., 2011), from moments of tokens.
-    It is the mean of log P(word | word before it); probabilities below the noise `sigma` are raised
-    to it.
+
+    It is the mean of log P(word | other) over pairs of a leading word and another that ranks before
+    it; probabilities below the noise `sigma` are raised to it.
     """
     k, m = leading.shape
     if m < 2:
