@@ -100,7 +100,8 @@ class InputCheck(HasAccountant):
         if isinstance(self.may_fail, str) or not {*self.may_fail} <= {*tests}:
             raise ValueError(f"may_fail must name tests of matches, got {self.may_fail!r}.")
         n_released = chunk.X.shape[1]
-        query, n_copies = MatchingRows(n_released), n_released - len(tests) - (lengths is not None)
+        query = MatchingRows(n_released)
+        n_copies = n_released - len(tests) - (lengths is not None)  # of rows that pass all tests
         if self.neighbours == "replace_one":
             if not chunk.n_units:
                 raise ValueError("matches must hold at least one row, got none.")
@@ -210,8 +211,13 @@ class InputCheck(HasAccountant):
             return {}
         strict, optional = self._by_kind()
         found = self._beyond(strict, self.sigma)
-        of_all = self._beyond([ALL], self.sigma_of_all) if ALL in self.fractions else found
-        return (of_all and (found or of_all)) | self._beyond(optional, self.sigma)
+        if ALL in self.fractions:
+            of_all = self._beyond([ALL], self.sigma_of_all)
+            if not of_all:  # it has less noise: single tests then show noise
+                found = {}
+            elif not found:
+                found = of_all
+        return found | self._beyond(optional, self.sigma)
 
     def _beyond(self, names: Sequence[str], sigma: float) -> dict[str, float]:
         """Fractions of rows that fail tests of these names, where more do than noise explains."""
@@ -225,7 +231,7 @@ class InputCheck(HasAccountant):
         return [name for name in strict if 1 - self.fractions[name] >= least] or strict
 
     def _by_kind(self) -> tuple[list[str], list[str]]:
-        """Names of the tests of rows, apart those that may fail."""
+        """Names of tests of rows: those that may not fail, and those that may."""
         tests = [name for name in self.fractions if name not in (SEVERAL_ROWS, ALL)]
         optional = [name for name in tests if name in self.may_fail]
         return [name for name in tests if name not in optional], optional
@@ -290,9 +296,11 @@ class InputCheck(HasAccountant):
     def _causes(self, failed: Collection[str]) -> Iterable[str]:
         """Likely cause of each `failed` test, by how many rows fail it."""
         strict, _ = self._by_kind()
-        names = [one for name in failed for one in (self._possible() if name == ALL else [name])]
-        if ALL in failed and len(names) > MOST_NAMED:
-            return [SOME_FAIL]
+        names = [name for name in failed if name != ALL]
+        if ALL in failed:
+            names += self._possible()
+            if len(names) > MOST_NAMED:
+                return [SOME_FAIL]
         causes = {}
         for name in names:
             usual = (MOST_FAIL, SOME_FAIL) if name in strict else (MOST_MISS, MOST_MISS)
@@ -305,14 +313,15 @@ class InputCheck(HasAccountant):
     def __repr__(self) -> str:
         if self.is_hidden:
             return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
-        failing, (strict_tests, may_fail) = self.failing, self._by_kind()
-        strict, optional = (
-            ", ".join(f"{failing[name]:.1%} fail {name!r}" for name in names if name in failing)
-            for names in ([*strict_tests, ALL], may_fail)
-        )
-        if optional:
-            optional += f", as up to {1 - self.least:.0%} may"
-        found = "; perhaps ".join(filter(None, [strict, optional]))
+        failing, (_, optional) = self.failing, self._by_kind()
+
+        def listed(names: Sequence[str]) -> str:
+            return ", ".join(f"{failing[name]:.1%} fail {name!r}" for name in names)
+
+        found = listed([name for name in failing if name not in optional])
+        if may_fail := [name for name in optional if name in failing]:
+            found += "; perhaps " if found else ""
+            found += f"{listed(may_fail)}, as up to {1 - self.least:.0%} may"
         said = f"Of rows perhaps {found}" if found else "All rows may match"
         sigma = self.sigma_of_all if ALL in failing else self.sigma
         said += f"; noise has a deviation of {sigma:.1%}."
@@ -453,7 +462,7 @@ def check_inputs(
 
 
 def quantile(n_tests: int) -> float:
-    """Deviations of noise that no one of so many fractions loses, but in 1 of 40 checks."""
+    """Deviations of noise by which any of so many fractions falls in 1 of 40 checks at most."""
     return NormalDist().inv_cdf(1 - 0.025 / max(n_tests, 1))
 
 

@@ -363,7 +363,8 @@ def _why_stopped(run: Run, folder: Folder) -> str:
 
 
 def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport]:
-    """Check what rows can be used, which is charged, and return the reports on all charges so far.
+    """Check what rows can be used, which is charged; return the reports on all charges so far.
+
     Runs that go on with the models of an earlier one rely on its check.
     """
     reports = []
@@ -451,8 +452,9 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
 def _certify(
     run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str], shows: str
 ) -> None:
-    """Write the pages for the officer, which certify the files of this run by their names, and say
-    what it `shows`.
+    """Write the pages for the officer.
+
+    They certify the files of this run by their names, and say what it `shows`.
     """
     now = time_now()
     settings = {

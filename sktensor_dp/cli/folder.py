@@ -151,11 +151,9 @@ class Folder:
     def affordable(
         self, charge: Callable[[float], LedgerEntry], epsilon: float, delta: float, *, goes_on: bool
     ) -> float:
-        """Return `epsilon`, or what is left of the budget if only runs that stopped made it too
-        small; else raise BudgetError.
+        """Return `epsilon`, or what is left of the budget if stopped runs alone left less.
 
-        `charge` gives the charge of a run of this `delta` at an epsilon; one that `goes_on` takes
-        the epsilon of another run, and no option.
+        Raises BudgetError if other runs did, or for another unit or a delta above the budget's.
         """
         entry, protected_before = charge(epsilon), self._balance.spent.units
         try:

@@ -188,8 +188,10 @@ class Groups(Run):
             self._texts[name] = np.array(values, object)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield a mask of rows for each of `tests`: first, by column, the cells that are given.
-        Then, by column, those in its range or listed categories, or missing.
+        """Yield a mask of rows for each of `tests`.
+
+        First come, by column, the cells that are given; then, by column, those that are missing, or
+        in its range or listed categories.
         """
         missing = [*map(np.isnan, self._values)]
         missing += [self._texts[column] == NOT_GIVEN for column in self._categorical]

@@ -93,8 +93,10 @@ class LastRun:
         return cls(paid, is_finished, _settings_in_words(others, made), first, adds, hinders)
 
     def usable(self, *, again: bool) -> Sequence[str]:
-        """Models that a run uses without paying: those of a run that stopped, to go on from there;
-        or those of a finished run of which a run with other settings, not `again`, learns more.
+        """Models that a run uses without paying.
+
+        They are those of a run that stopped, to go on from there; or those of a finished run, of
+        which a run with other settings, not `again`, learns more.
         """
         if self.differs or self.adds:
             return () if again else self.first

@@ -184,8 +184,9 @@ class _Runs(NamedTuple):
 
 
 def _runs_of(path: Path, report: PrivacyReport, at_most: float) -> _Runs:
-    """Total of a statement's folder, if it has a ledger; StatementError if it exceeds `at_most`,
-    or is less than what the statement costs.
+    """Total of a statement, or of all runs in its folder if that has a ledger.
+
+    Raises StatementError if the total exceeds `at_most`, or is less than what the statement costs.
     """
     unit, ledger = f"{report.unit} ({report.neighbours})", _ledger_of(path)
     cost = cover(unit_costs(report.composition))
@@ -243,8 +244,9 @@ def _refuse_beyond(at_most: float, epsilon: float, of_what: str = "", *, seeded:
 def _write_page(
     path: Path, folder: Path, report: PrivacyReport, budget: BudgetAccountant | None
 ) -> str:
-    """Write the officer's page about a statement or a model, and the `budget` that paid for it;
-    return a sentence on where. FileExistsError if there is one.
+    """Write the officer's page about a statement or a model; return a sentence on where it is.
+
+    The page shows the `budget` that paid. Raises FileExistsError if there is one.
     """
     if (folder / PAGES[1]).exists():
         raise FileExistsError(
@@ -303,8 +305,9 @@ def _of_models(path: Path, report: PrivacyReport) -> dict[str, str]:
 
 
 def _settings_of(model: Any) -> dict[str, str]:
-    """Public settings of a model: its class, columns, parameters other than by default, and what
-    it shows.
+    """Public settings of a model.
+
+    They are its class, its columns, its parameters other than by default, and what it shows.
     """
     settings = {"fitted": type(model).__name__}
     if len(columns := getattr(model, "feature_names_in_", ())):

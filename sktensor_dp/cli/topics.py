@@ -202,8 +202,10 @@ class Topics(Run):
         self.count(self._texts)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield masks of texts: of two words or more, as one shows no pair; with --by, of a listed
-        group. Words joined by hyphens count as one, so that ids and dates are no texts.
+        """Yield masks of texts: of those with two words or more, and with --by of a listed group.
+
+        One word shows no pair. Words joined by hyphens count as one, so that ids and dates are no
+        texts.
         """
         if self._public_words:
             yield self.lengths() > 1
@@ -343,9 +345,7 @@ class Topics(Run):
         )
 
     def ways_by_guess(self) -> list[str]:
-        """Say from which guessed length of texts on the run would not stop, or to ask for fewer
-        groups where it adds shares alone.
-        """
+        """Ways to keep the run from stopping: fewer groups, or a larger guess of the length."""
         if self.used.adds:
             return ["fewer groups"]
         if self.checked is not None and self.checked.length is not None:

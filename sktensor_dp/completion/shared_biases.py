@@ -92,8 +92,10 @@ def longest_sum(clip: float | Floats) -> Any:
 
 
 def share_by_size(size: float, clip: float, deviation: float) -> float:
-    """Share of units that vary, equally, if those of all others do not, by the mean `size` in clips
-    of residuals that have this `deviation`; it and the `clip` are in units of values.
+    """Share of units that vary, equally, if all others do not vary.
+
+    `size` is the mean size of residuals, in clips. The `clip` and the residuals' `deviation` are in
+    units of values.
     """
     shares = np.geomspace(LEAST_SEVERAL, 1.0, N_SHARES)
     z = clip * np.sqrt(shares) / deviation

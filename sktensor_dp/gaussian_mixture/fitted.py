@@ -184,7 +184,7 @@ class _InDoubt(NamedTuple):
 
 
 def _columns_in_doubt(
-    means: Floats, spreads: Floats, low_is_zero: NDArray[np.bool_] | None, *, has_ends: bool
+    means: Floats, spreads: Floats, low_is_zero: Any, *, has_ends: bool
 ) -> _InDoubt:
     """Columns that put groups in doubt.
 

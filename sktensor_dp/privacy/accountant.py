@@ -71,7 +71,7 @@ UNPAID = (
     "went on from the same batch and goes on at no cost, or they were of other persons or of "
     "another budget. "
 )
-# A ledger cannot check it: which rows are whose stands in the data.
+# No ledger can check this, as which rows are whose stands in the data.
 ONE_LABEL = (
     "The total holds for a person who has one label in all of these fits, if nobody's rows decide "
     "which rows of others a fit is given: of folds, with PrivateKFold and groups, not with KFold."

@@ -37,7 +37,7 @@ class Release:
 
 def _entry(query: type[Query]) -> Release:
     """Entry of a query; TypeError unless it has one law in mu and at most one pure law."""
-    if [law.pure for law in query.laws] not in ([], [False], [False, True]):
+    if [law.pure for law in query.laws] not in ([False], [False, True]):
         raise TypeError(f"{query.name}: laws must be one in mu, and then none or a pure one.")
     mechanisms: list[Mechanism | PartitionSelection] = []
     for law in query.laws:

@@ -48,7 +48,7 @@ class WordPlan:
     frequencies: bool  # whether document frequencies are released
     largest_vote: float  # of a document for a word
     needed_votes: float = 0.0  # noisy votes from which on a word is kept
-    needed_in_bucket: float = 0.0  # noisy number that a word needs there to get votes; 0: none
+    needed_in_bucket: float = 0.0  # noisy number of a bucket from which on its words get votes
     length: float = 0  # different words of an ordinary document that the threshold is for
     threshold: float = 1.0  # documents that use a word which is kept as often as not, about
     if_equal: float = 1.0  # where documents are equally long
@@ -195,9 +195,12 @@ def plan_words(
 
 
 def _length_by_word(ordinary: float) -> float:
-    """Words of equally long documents of which as many have to use a word as of unequal ones."""
+    """Length of equally long documents that add as much to a word's bucket as unequal ones.
+
+    Lengths of unequal ones are log-normal, about an `ordinary` one.
+    """
     # A document of L words has a word with a probability in proportion to L, and adds 1 / sqrt(L)
-    # to its bucket. So n users add n E[sqrt L] / E[L]; lengths are taken for log-normal.
+    # to its bucket. So n documents with a word add n E[sqrt L] / E[L].
     return ordinary * math.exp(0.75 * SPREAD**2)
 
 

@@ -17,8 +17,8 @@ from sktensor_dp.topics.start import pair_step
 
 # Concentration that is assumed if the moments reject none.
 USUAL = 1.0
-# Range of estimates. Where none in it fits, a joint fit takes 0, one topic for each document, and a
-# fit by pairs the first value. Above the second one documents hardly differ from each other.
+# Range of estimates. Where none in it fits, a joint fit takes 0, which is one topic for each
+# document, and a fit by pairs the least one. Above the largest documents hardly differ.
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
 
 
@@ -48,7 +48,7 @@ class WordPairs(NamedTuple):
     sampling: float = 0.0  # sampling variance of an entry over the product of two frequencies
 
     def word_scales(self, frequencies: Floats) -> Floats:
-        """Scales (d,) of words; an entry over those of its two words has a variance of about 1."""
+        """Scales (d,) of words: an entry over both words' scales has a variance of about 1."""
         return np.asarray((self.sigma**2 + self.sampling * frequencies**2) ** 0.25)
 
 

@@ -42,16 +42,15 @@ def comparable_shares(
 def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Floats:
     """Matrix (k, k) that takes shares in documents of about `length` tokens to those inferred.
 
-    It is the least-squares one over documents of the model: its rows are mean shares in documents
-    of one topic, where each document has one, or if inference were linear in shares.
+    It is fitted by least squares to documents drawn from the model. If each document has one topic,
+    its rows are the mean shares inferred in documents of each.
     """
-    (k, _), tokens = topics.shape, int(_nearest([length])[0])
-    n, rng, each = max(DRAWN // (tokens * k), 1), as_generator(0), np.eye(k)
-    # Documents weighted by their shares of a topic are of a prior with one more of it.
-    of_one = [
-        one[None].repeat(n, axis=0) if single else rng.dirichlet(prior + one, n) for one in each
-    ]
-    shares = np.vstack(of_one)
+    k, tokens = len(topics), int(_nearest([length])[0])
+    n_of_topic, rng = max(DRAWN // (tokens * k), 1), as_generator(0)
+    if single:
+        shares = np.eye(k).repeat(n_of_topic, axis=0)
+    else:  # as if documents were drawn in proportion to their shares of each topic
+        shares = np.vstack([rng.dirichlet(prior + one, n_of_topic) for one in np.eye(k)])
     inferred = proportions(drawn_documents(topics, shares, tokens, rng), topics, prior, single)
     return np.asarray(np.linalg.lstsq(shares, inferred, rcond=None)[0])
 

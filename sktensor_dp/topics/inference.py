@@ -92,8 +92,8 @@ def _settle(
     rows, token_sums = _rows_and_token_sums(data, lengths)
     still_moves = np.ones(len(lengths), dtype=bool)
     for _ in range(n_iter):
-        # Expected counts of a document's topics without this token, and no less than the prior;
-        # in place times the word's probabilities, and scaled to sum 1.
+        # Expected counts of a document's topics without this token, and no less than the prior.
+        # They are multiplied, in place, by the word's probabilities, and scaled to sum 1.
         others = current[rows]
         others -= posterior
         np.maximum(others, prior, out=others)

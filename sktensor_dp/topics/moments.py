@@ -75,7 +75,10 @@ class PriorCorrection:
         self._pair_shift = self.pair_scale * self._a * self.variance
 
     def edge(self, of_errors: float, weights: Floats | None = None) -> float:
-        """Largest eigenvalue of errors of M2 by that of E2, `of_errors`, words times `weights`."""
+        """Largest eigenvalue of errors of M2, by that of E2, `of_errors`.
+
+        In both, words are multiplied by `weights`, if given.
+        """
         largest = 1.0 if weights is None else float(weights.max())
         return self.pair_scale * of_errors + self._pair_shift * largest**2
 

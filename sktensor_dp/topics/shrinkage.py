@@ -24,8 +24,6 @@ GAMMA_SHAPES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 # Least probability of a word in a topic, relative to its unigram frequency, so that no document has
 # probability 0.
 LEAST_SHARE = 1e-3
-
-
 # Number of EM steps that fit the weights of a prior to frequencies, and to a topic.
 FREQUENCY_STEPS, TOPIC_STEPS = 100, 60
 
@@ -182,15 +180,13 @@ def _starting_weights(n_components: int) -> Floats:
     return weights
 
 
-# Probabilities of the `RATIOS` under each component of the prior, a row each: equal frequency, and
-# the gamma distributions.
-_RATIO_PRIOR = np.vstack([np.eye(1, RATIOS.size), np.hstack([
-    np.zeros((len(GAMMA_SHAPES), 1)),
-    np.diff([
-        [0.0, *gammainc(shape, shape * np.sqrt(RATIOS[1:-1] * RATIOS[2:])), 1.0]
-        for shape in GAMMA_SHAPES
-    ]),
-])])  # fmt: skip
+# Probabilities of the `RATIOS` under each component of the prior, a row each: equal frequency has
+# the first ratio alone, and each gamma distribution has the others.
+_BETWEEN_RATIOS = np.sqrt(RATIOS[1:-1] * RATIOS[2:])
+_BY_GAMMA = [
+    np.diff([0.0, *gammainc(shape, shape * _BETWEEN_RATIOS), 1.0]) for shape in GAMMA_SHAPES
+]
+_RATIO_PRIOR = np.vstack([np.eye(1, RATIOS.size), np.insert(_BY_GAMMA, 0, 0.0, axis=1)])
 
 
 def denoise_topics(
