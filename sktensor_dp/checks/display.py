@@ -51,16 +51,16 @@ def cell(name: str, value: object) -> str:
 def as_text(table: Table) -> str:
     """Format a table; names from a file can neither control the terminal nor forge lines."""
     head, left = table.head, table.left
-    cells = [[printable(cell) for cell in row] for row in (head, *table.rows)]
+    cells = [list(map(printable, row)) for row in (head, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
+    lines = [printable(table.title)]
+    for row in cells:
+        padded = [
             cell.ljust(width) if name in left else cell.rjust(width)
             for name, cell, width in zip(head, row, widths, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
-    return "\n".join([printable(table.title), *lines, *map(printable, table.notes)])
+        ]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join([*lines, *map(printable, table.notes)])
 
 
 def finite(value: object) -> Any:

@@ -98,10 +98,11 @@ def _warning_of_unseen(
 
     `n_observed` is as for `warnings_of_noise`.
     """
-    noun, more, seen = "entries", "", "none above noise and chance at"
+    noun, more = "entries", ""
     if model.unit_mode is not None:
-        noun, each = "units", f"{n_observed / n_units:,.3g}"
-        more = f" By released sums units have about {each} entries on average, or none at all."
+        noun, each = "units", n_observed / n_units
+        more = f" By released sums units have about {each:,.3g} entries on average, or none at all."
+    seen = "none above noise and chance at"
     if stopped:
         seen = (
             "that better biases gain more, for which the rest of the search's budget was spent, at"

@@ -391,7 +391,9 @@ class CompletionForecast(InvertibleForecast):
 
     def _of_rows(self) -> str:
         """Sentences on errors of biases and mean, and on what the search for components adds."""
-        is_tucker, taken, of_modes = hasattr(self._asked().kind, "_of_rank_0"), "", list[str]()
+        is_tucker = hasattr(self._asked().kind, "_of_rank_0")
+        without = "PrivateCPCompletion(0)" if is_tucker else "rank=0"
+        takes_budget, of_modes = False, list[str]()
         errors = zip(
             (*self.bias_errors, self.mean_error),
             (*self.bias_errors_if_found, self.mean_error_if_found),
@@ -406,10 +408,10 @@ class CompletionForecast(InvertibleForecast):
             if if_found > error:
                 said += f", by {if_found:.3g} if some are found all the same"
             if if_found > alone:
-                taken = "The search for components takes budget from mean and biases. "
-                without = "PrivateCPCompletion(0)" if is_tucker else "rank=0"
+                takes_budget = True
                 said += f", and with {without} by {alone:.3g}"
             of_modes.append(said)
+        taken = "The search for components takes budget from mean and biases. " * takes_budget
         said = "; ".join(of_modes)
         return f"{taken}The bias of a row with as many entries as others errs {said}."
 

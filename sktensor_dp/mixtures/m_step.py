@@ -249,12 +249,13 @@ def _differences(
 
 
 def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[Floats, Floats]:
-    """Expected part (k,) of `differences` from the average that is noise; probability it is off.
+    """Expected part (k,) of `differences` that is noise, and probability (k,) of an average off.
 
-    `differences` are in deviations of their noise. If the average is right, they are noise alone;
-    if it is off, the part u of their variance that is noise is uniform a priori, in one of the
-    means of steps. An average that is off is right again after a step with probability 1/2. After t
-    steps a further one moves the average of one group away from the truth with probability 1/t.
+    `differences` (n, k, n_coordinates) are between means of steps and the average, in deviations of
+    their noise. If a group's average is right, they are noise alone. If it is off, only a part u of
+    the variance is noise in one of the n means, and u is uniform a priori. An average that is off
+    is right after a step with probability 1/2. In step t that of some group gets off with
+    probability 1/t.
     """
     _, k, n_coordinates = differences.shape
     squares = np.square(differences).sum(axis=2)[:, :, None]

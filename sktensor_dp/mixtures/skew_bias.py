@@ -44,6 +44,7 @@ def simulated_bias(
     normal = _standardised(np.concatenate([half, -half]))
 
     def path(law: Gaussians, whitened: Floats) -> tuple[list[Gaussians], Floats]:
+        # Mixtures by steps from `law` on its points, and shifts (k, d) that the last one shows.
         points = (law.means[:, None] + whitened @ law.factors.swapaxes(1, 2)).reshape(-1, d)
         point_weights = np.repeat(law.weights / len(whitened), len(whitened))
         found = [law]

@@ -161,10 +161,10 @@ def _errors_of_steps(
 
 
 def _after_steps(rates: Floats, parts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Parts of errors that all EM steps leave, and the first half of them; variances of noise.
+    """Parts of errors that all EM steps leave, parts that half of them leave, variances of noise.
 
-    They are of each direction, where rows tell `parts` f of what labelled rows tell; variances are
-    relative to that for f = 1.
+    Each has a number for each direction. `parts` f say how much rows tell along it of what labelled
+    rows tell; variances are relative to that for f = 1.
     """
     left = left_halfway = np.ones(len(parts))
     variances, variance_of_whole = np.zeros(len(parts)), 0.0

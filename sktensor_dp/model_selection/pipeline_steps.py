@@ -132,9 +132,8 @@ def tried_steps(
                     "it says what the data are."
                 )
         listed = {name: values for name, values in candidates.items() if not hasattr(values, "rvs")}
-        choices: Any = ParameterGrid(listed)
-        # Whole candidates are checked where all values are listed, and few; else single values.
-        if len(listed) < len(candidates) or len(choices) > MOST_LISTED:
+        choices: Any = ParameterGrid(listed)  # whole candidates
+        if len(listed) < len(candidates) or len(choices) > MOST_LISTED:  # single values
             choices = [{}, *({name: value} for name in listed for value in listed[name])]
         for choice in choices:
             tried += _checked_steps(estimator, choice, drawn=candidates.keys() - choice.keys())

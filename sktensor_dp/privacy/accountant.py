@@ -488,8 +488,9 @@ class BudgetAccountant(TableDisplay):
         """First charge of the last equal fit; None if a part of :meth:`split` pays for one more."""
         alike = [fit[0] for fit in charges_by_fit(self.entries) if fit == list(entries)]
         cost = _cost_of(entries)
-        n_meant = max([1, *(sum(part.pays(cost) for part in parts) for parts in self._splits)])
-        return alike[-1] if len(alike) >= n_meant else None
+        # Parts of each split that are for such a fit; without a split one fit is meant.
+        n_meant = [sum(part.pays(cost) for part in parts) for parts in self._splits]
+        return alike[-1] if len(alike) >= max([1, *n_meant]) else None
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError if a search cannot be paid, or leaves an epsilon without any delta."""
@@ -606,7 +607,9 @@ class BudgetAccountant(TableDisplay):
             f"delta {plain(self.delta)}, by {counted(fits, 'fit')}"
         )
         rows = [[cell(*item) for item in row.items()] for row in _rows(now, entries)]
-        notes = [*map(str, changes), *([LEGEND] if entries else [])]
+        notes = [str(change) for change in changes]
+        if entries:
+            notes.append(LEGEND)
         if any(entry.spender == SCORER for entry in entries):
             notes.append(FOLDS)
         if fits > 1 and any(unit.startswith(PERSON) for unit in now.spent.units):

@@ -158,9 +158,10 @@ class Spending:
 
     def _square_left(self, epsilon: float, delta: float) -> float:
         """Squared mu that a budget leaves for Gaussian noise."""
-        cost, spare, square_left = self.cost, delta - self.cost.delta, 0.0
+        cost, square_left = self.cost, 0.0
+        spare = delta - cost.delta
         if epsilon > cost.epsilon and spare > 0:
-            # Squares add up to that of the largest mu.
+            # Squares of all mu add up to that of the largest one.
             largest = gaussian_mu(epsilon - cost.epsilon, spare)
             square_left = (largest - cost.mu) * (largest + cost.mu)
         if cost.epsilon > 0:  # or by concentrated composition, where mu costs rho = mu^2 / 2

@@ -54,9 +54,9 @@ def assigned(
     other rows by `random_state`. Returns the part of each unit, and the unit of each row (None
     where each row is a unit). Of `n_units` some may have no rows; these come after the others.
     """
-    # Units with rows, by name, and the unit of each row; without labels each row is a unit.
-    names, units, n_with_rows = None, None, n_rows
-    if labels is not None:
+    if labels is None:  # each row is a unit
+        names, units, n_with_rows = None, None, n_rows
+    else:
         names, units = distinct(labels)
         n_with_rows = len(names)
     if number_is_private:  # sizes of parts are random, and may be zero
