@@ -1,9 +1,9 @@
 """Forecasts of topics against fits: how often the words of a verdict are kept.
 
 Texts and documents drawn from laws, of several sizes, numbers of topics and epsilons: *first* cases
-(noise seed 0), and *new* ones with other texts, laws, sizes, numbers of topics, epsilons and seeds.
-The limit of *may be enough* follows from the law of eigenvalues that forecasts assume; those of
-*enough* and *too few* were chosen on the first cases and on runs of the command. The constant of
+(noise seed 0), *new* ones with other texts, laws, sizes, numbers of topics, epsilons and seeds, and
+documents of topics that share *common words* (noise seed 2). Chances of verdicts, and how much the
+strength of topics differs, were chosen on first and new cases. The constant of
 the law comes from eigenvalues of texts: *strength* is that of the second moment for the topic of
 rank 3, 5, 10 and 20, times twice its rank, over the sum of squared word frequencies that forecasts
 assume (geometric means; a random half of the documents gives vectors, the other half values). A fit
@@ -15,7 +15,8 @@ keeps a verdict where it finds, above the noise (``hidden()``),
 - *likely too few*: less than four fifths;
 - *too few*: half of the topics or fewer.
 
-It finds a number of topics in the range of the forecast (*likely from*, *likely to*) or not.
+It finds a number of topics in the range of the forecast (*likely from*, *likely to*) or not; *none*
+is the forecast's chance that it finds none.
 
     python -m benchmarks forecasts
 """
@@ -39,7 +40,7 @@ from sktensor_dp.spectral_lda.plan import squares_of_words
 from sktensor_dp.tensor import top_eigenpairs
 from sktensor_dp.topics import defaults
 
-__all__ = ["LEAST_KEPT", "keeps", "run", "verdicts_lost"]
+__all__ = ["LEAST_KEPT", "forecasts_missed", "keeps", "run"]
 
 # Ranks of topics whose strength is measured, and the largest ratio of that assumed to the measured.
 RANKS, NEAR = (3, 5, 10, 20), 1.25
@@ -54,6 +55,8 @@ NEW_LAWS = (
 )  # fmt: skip
 # Six tokens are of newsgroups, and page views are no texts.
 NO_TEXTS = ("six tokens", "page views")
+# Documents of topics with own words, and common ones: tokens, and the share of these.
+COMMON, SIZE = ((10, 0.45), (30, 0.25), (80, 0.25)), 4000
 Case = tuple[str, sp.csr_matrix, sp.csr_matrix, int, float]
 
 
@@ -106,6 +109,30 @@ def new_cases(folder: Path) -> Iterator[Case]:
                 yield name, X[TESTED : TESTED + size], X[:TESTED], law.n_topics, epsilon
 
 
+def with_common_words(k: int, length: int, common: float) -> sp.csr_matrix:
+    """Documents that mix `k` topics, each of 20 words of its own, and of 40 common ones."""
+    rng, n_own, n_common = np.random.default_rng(k + length), 20, 40
+    own, shared = (1 / np.arange(2.0, 2 + n) ** 0.7 for n in (n_own, n_common))
+    words = np.kron(np.eye(k), (1 - common) * own / own.sum())
+    words = np.hstack([words, np.tile(common * shared / shared.sum(), (k, 1))])
+    shares = rng.dirichlet(np.full(k, 2.5 / k), SIZE + TESTED)
+    lengths = np.maximum(rng.poisson(length, len(shares)), 3)
+    return sp.csr_matrix(rng.multinomial(lengths, shares @ words))
+
+
+def common_cases(_folder: Path) -> Iterator[Case]:
+    """Documents of topics that share common words."""
+    for length, common in COMMON:
+        for k in (3, 6, 12):
+            X = with_common_words(k, length, common)
+            name = f"common words, {length} tokens"
+            for epsilon in (0.5, 1.0, 2.0, 4.0):
+                yield name, X[TESTED:], X[:TESTED], k, epsilon
+
+
+CASES = {"first": first_cases, "new": new_cases, "common": common_cases}
+
+
 def strength(X: sp.csr_matrix) -> float:
     """Strength of the topics of documents, for a concentration of 1."""
     lengths = np.asarray(X.sum(axis=1)).ravel()
@@ -146,25 +173,27 @@ def measure_strength(report: Report, folder: Path) -> None:
     report.bar("ratio of the strength that forecasts assume to that of texts", ratio, NEAR)
 
 
-def verdicts_lost() -> float:
-    """Fraction of verdicts that fits do not keep, by forecasts now and the committed fits."""
+def forecasts_missed() -> float:
+    """Fraction of committed fits that do not keep a forecast, made now: its verdict or range."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         rows = [*csv.DictReader(file)]
-    lost = 0
+    missed = 0
     for row in rows:
         k = int(row["topics"])
         forecast = PrivateSpectralLDA(k, epsilon=float(row["epsilon"])).forecast(
             int(row["documents"]), int(row["words"]), document_length=int(row["tokens"])
         )
-        lost += not keeps(forecast.verdict, int(row["found"]) / k, float(row["over words"]) < 1)
-    return lost / len(rows)
+        found, (low, high) = int(row["found"]), forecast.n_likely
+        kept = keeps(forecast.verdict, found / k, float(row["over words"]) < 1)
+        missed += not (kept and low <= found <= high)
+    return missed / len(rows)
 
 
 def run(report: Report, folder: Path) -> None:
     """Fit all cases and count verdicts that are kept."""
     measure_strength(report, folder)
     rows: list[list[Cell]] = []
-    for seed, (which, cases) in enumerate((("first", first_cases), ("new", new_cases))):
+    for seed, (which, cases) in enumerate(CASES.items()):
         for n_done, (name, X, test, k, epsilon) in enumerate(cases(folder)):
             if report.quick and n_done == 10:
                 break
@@ -180,17 +209,17 @@ def run(report: Report, folder: Path) -> None:
             kept = keeps(forecast.verdict, found / k, over < 1)
             rows.append([
                 which, name, X.shape[0], X.shape[1], length, k, epsilon, forecast.n_samples_needed,
-                forecast.verdict, *forecast.n_likely, found, over, int(kept),
+                forecast.verdict, *forecast.n_likely, forecast.p_none, found, over, int(kept),
             ])  # fmt: skip
             report.note(" | ".join(map(str, rows[-1])))
     report.table(
         "Forecasts and fits",
         [
             "cases", "set", "documents", "words", "tokens", "topics", "epsilon", "least", "verdict",
-            "likely from", "likely to", "found", "over words", "kept",
-        ], rows, file="forecasts", how="noise seeds 0 and 1",
+            "likely from", "likely to", "none", "found", "over words", "kept",
+        ], rows, file="forecasts", how="noise seeds 0 to 2",
     )  # fmt: skip
-    missed = float(np.mean([not row[9] <= row[11] <= row[10] for row in rows]))
+    missed = float(np.mean([not row[9] <= row[12] <= row[10] for row in rows]))
     report.bar("numbers of topics out of the range of the forecast", missed, 1 - LEAST_KEPT)
     for which in ("first", "new"):
         lost = 1 - float(np.mean([row[-1] for row in rows if row[0] == which]))

@@ -133,11 +133,11 @@ class Forecast(InvertibleForecast):
     Examples
     --------
     >>> from sktensor_dp import PrivateSpectralLDA
-    >>> forecast = PrivateSpectralLDA(5, epsilon=1.0).forecast(1500, 2000)
+    >>> forecast = PrivateSpectralLDA(5, epsilon=1.0).forecast(3000, 2000)
     >>> forecast.verdict
     'may be enough'
     >>> forecast.n_for("enough"), forecast.epsilon_for("enough")
-    (8880, 7.23)
+    (9864, 3.7)
     """
 
     releases: tuple[ReleaseForecast, ...]
@@ -223,12 +223,17 @@ class Forecast(InvertibleForecast):
         """Sizes asked about, in words."""
         return counted(self.n_samples, self.unit)
 
+    @property
+    def _from(self) -> str:
+        """Number of samples from which on components are likely to be found, in words."""
+        components = counted(self.n_components, self.component)
+        return f"all of {components} are likely from about {self.n_samples_needed:,} on"
+
     def _table(self) -> Table:
         """Noise and signal of each release, with the verdict and what it assumes."""
         needed = "no number would be enough"
         if math.isfinite(self.n_samples_needed):
-            components = counted(self.n_components, self.component)
-            needed = f"all of {components} are likely from about {self.n_samples_needed:,} on"
+            needed = self._from
         title = f"{self._sizes}: {self.verdict}{self._verdict_is_for}; {needed}."
         rows = [
             [row.name, *map("{:.3g}".format, (row.sigma, row.noise, row.signal, row.ratio))]

@@ -607,9 +607,9 @@ class PrivateSpectralLDA(
         -------
         TopicForecast
             Noise of each release, against the signal of the weakest of ``n_components`` topics that
-            are as strong as those of ordinary texts. ``n_samples_needed`` documents show it above
-            the noise; ``n_likely`` are the least and largest number of topics that a fit is likely
-            to see. Costs nothing.
+            are as strong as those of ordinary texts. ``n_likely`` are the least and largest number
+            of topics that nine of ten fits see, as topics of texts differ in strength, and
+            ``p_none`` is the chance of none. Costs nothing.
 
         Examples
         --------

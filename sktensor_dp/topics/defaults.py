@@ -12,3 +12,6 @@ TOKENS_OF_TOPIC = 3
 # 2 r, relative to the sum of squared word frequencies that they assume. The benchmark ``forecasts``
 # measures it, as the median of five collections.
 STRENGTH = 2.0
+# Deviation of the logarithms of such strengths over collections, and the strength by which EM steps
+# confirm a topic, relative to that by which pairs of words show it for sure: both of forecasts.
+STRENGTH_SPREAD, CONFIRMED = 0.75, 0.65
