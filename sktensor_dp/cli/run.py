@@ -490,8 +490,7 @@ class Run:
     def least(self, verdicts: Collection[str] = HOPEFUL) -> str:
         """Least number of units, in words, with one of the `verdicts`; "" if none has."""
         n = least_number(lambda n: self.changed(n).verdict() in verdicts)
-        step = 10 ** max(len(str(n)) - 2, 0)
-        return f"about {-(-n // step) * step:,}" if n else ""
+        return rounded_up(n) if n else ""
 
     def on_enough(self) -> str:
         """Say what else holds of a forecast that is enough."""
@@ -550,6 +549,12 @@ class Run:
             hidden.append(f"What would help: {helps}.")
         unfit = "" if self.checked is None else self.checked.unfit
         return " ".join(filter(None, [unfit, *hidden]))
+
+
+def rounded_up(n: int) -> str:
+    """Number of units in words, rounded up to two digits."""
+    step = 10 ** max(len(str(n)) - 2, 0)
+    return f"about {-(-n // step) * step:,}"
 
 
 def in_words(value: object) -> str:

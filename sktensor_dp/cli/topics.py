@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from sktensor_dp.cli.public_lists import (
     stop_words,
     vocabulary,
 )
-from sktensor_dp.cli.run import HOPEFUL, Run
+from sktensor_dp.cli.run import HOPEFUL, Run, rounded_up
 from sktensor_dp.cli.topic_tables import (
     all_words,
     groups_on_screen,
@@ -32,14 +32,14 @@ from sktensor_dp.cli.topic_tables import (
 )
 from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.estimator.base import name_columns
-from sktensor_dp.estimator.forecast import VERDICTS, least_number
+from sktensor_dp.estimator.forecast import VERDICTS, least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.input_check import HARDLY_ANY, SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS
+from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, most_of
 from sktensor_dp.spectral_lda.share_noise import (
     noise_by_topic,
     noise_of_seen,
@@ -47,7 +47,7 @@ from sktensor_dp.spectral_lda.share_noise import (
 )
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
-from sktensor_dp.text.plan import WordForecast, on_words
+from sktensor_dp.text.plan import WordForecast
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import Topic
 
@@ -66,6 +66,7 @@ class Topics(Run):
 
     noun, option, free_option = "topic", "topics", "shares"
     has_lengths = True
+    sought = "Enough (nine of ten runs see four fifths of the topics or more)"
     mistake = "--text names another column"
     added, added_settings = "shares", ("by", "texts_per_person", "values")
 
@@ -358,17 +359,27 @@ class Topics(Run):
         of_groups = [self._forecast_of_groups()] if self._has_groups() else []
         if self.used.adds:
             return of_groups
-        lines = [*super().forecast_lines(), OF_ORDINARY_TEXTS]
-        if not (forecast := self.forecast()).enough:
-            lines.append(forecast.likely)
-        lines += of_groups
-        if not self._public_words:
-            of_words = self._forecast_of_words()
-            lines.append(
-                f"{on_words(of_words.plan, self.unit)} Of ordinary texts about "
-                f"{of_words.n_words:,} are kept; half to four times as many were in tests."
-            )
-        return lines
+        of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
+        likely = f"{self.forecast().likely}{self._on_half()}"
+        return [likely, *super().forecast_lines(), OF_ORDINARY_TEXTS, *of_groups, *of_words]
+
+    def _on_half(self) -> str:
+        """Say from which number or epsilon on half of all runs see most topics, if it is open."""
+
+        def reached(run: Self) -> bool:
+            forecast = run.forecast()
+            return bool(forecast.n_samples >= forecast.n_samples_needed)
+
+        if self.is_enough():
+            return ""
+        n = least_number(lambda n: reached(self.changed(n)))
+        epsilon = least_epsilon(lambda epsilon: reached(self.changed(epsilon=epsilon)))
+        ways = [f"{rounded_up(n)} {self.unit}s"] if n else []
+        ways += [f"--epsilon {epsilon:g}"] if epsilon else []
+        if not ways:
+            return ""
+        seen = most_of(self.options.topics)
+        return f" Half of all runs see {seen} or more from {', or from '.join(ways)}, on."
 
     def _forecast_of_groups(self) -> str:
         """Forecast of the noise of shares by group."""

@@ -100,6 +100,17 @@ class WordForecast:
         """True if `n_documents` reaches the threshold."""
         return self.n_documents >= self.threshold
 
+    def in_brief(self, unit: str) -> str:
+        """Say about how many words are kept, and which, of units of a name."""
+        if self.plan.exact:
+            return on_words(self.plan, unit)
+        of_one = f"{1 / self.plan.releases.cost_of(VOTES).delta:,.0f}"
+        return (
+            f"Of ordinary texts about {counted(self.n_words, 'word')} are kept, in tests half to "
+            f"four times as many: half of those that about {counted(round(self.threshold), unit)} "
+            f"use. A word of one {unit} alone comes out in at most 1 of {of_one} runs."
+        )
+
     def __str__(self) -> str:
         verdict = "There are too few for any word."
         if self.enough:

@@ -113,7 +113,10 @@ def test_persons_and_their_topics(command, posts, tmp_path):
     page = " ".join(files["for-the-officer.md"].split())
     assert "For this run epsilon is 8, delta 1 in 1,000,000." in page
     assert "the list of words (a word of one person alone in 1 of 10,000,000 runs at most)" in page
-    for said in ("Of words that about ", " person alone comes out in at most 1 of 10,000,000 runs"):
+    for said in (
+        "half of those that about ",
+        " person alone comes out in at most 1 of 10,000,000 runs",
+    ):
         assert said in done.err
     assert {"word_votes", "pair_moments"} <= {row.name for row in report.rows}
     assert "Each person is protected by differential privacy: 2,811 persons, epsilon 8" in done.out
@@ -246,6 +249,8 @@ def test_how_long_texts_are_is_said_where_the_verdict_depends_on_it(command, tmp
     for asked_for in (("forecast", "topics", "--persons", 6000), (*asked, "--forecast")):
         done = command(*asked_for)
         assert depends in done.out + done.err
+        half = r"Half of all runs see 8 or more from about [\d,]+ persons, or from --epsilon [\d.]+"
+        assert re.search(f"Likely to be seen: .* of 10 topics. {half}, on.", done.out + done.err)
     shown = command(*asked, "--words-per-text", 50, "--forecast").err
     assert "about 50 words, too few with about 5 (--words-per-text)" in shown
     # Where longer texts would do, a run that stops says so.
