@@ -411,17 +411,19 @@ class CompletionForecast(InvertibleForecast):
                 takes_budget = True
                 said += f", and with {without} by {alone:.3g}"
             of_modes.append(said)
-        taken = "The search for components takes budget from mean and biases. " * takes_budget
-        said = "; ".join(of_modes)
-        return f"{taken}The bias of a row with as many entries as others errs {said}."
+        said = f"The bias of a row with as many entries as others errs {'; '.join(of_modes)}."
+        if takes_budget:
+            said = f"The search for components takes budget from mean and biases. {said}"
+        return said
 
     def _table(self) -> Table:
         """Errors by the parts of the model that predict, under the conclusion, above advice."""
         parameters = self._asked().parameters
         of_units = parameters["unit_mode"] is not None
         own = "own entries folded in"
+        assumed = " (assumed, deviation=)" if self._is_assumed else ""
         rows = [
-            [f"the mean{' (assumed, deviation=)' * self._is_assumed}", f"{self.of_mean:.3g}"],
+            [f"the mean{assumed}", f"{self.of_mean:.3g}"],
             ["mean and biases", f"{self.of_predict if of_units else self.of_biases:.3g}"],
         ]
         if of_units:

@@ -80,9 +80,8 @@ def person_errors(
     residual, of_biases = assumed.about_biases, math.fsum(biases)
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
-    mean_error, mean_error_if_found = (
-        _mean_error(each, shape, plan, assumed, with_sweep) for with_sweep in (by_sweep, False)
-    )
+    mean_error = _mean_error(each, shape, plan, assumed, by_sweep=by_sweep)
+    mean_error_if_found = _mean_error(each, shape, plan, assumed, by_sweep=False)
     # The level of a unit is unknown to `predict`; it is assumed to vary as biases do.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
     of_modes = np.insert([biases, if_found], plan.unit_mode, math.nan, axis=1)
@@ -105,11 +104,11 @@ def _level_variance(each: float, assumed: Assumed) -> float:
 
 
 def _mean_error(
-    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, by_sweep: bool
+    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, *, by_sweep: bool
 ) -> float:
     """Standard error of the released mean, by shrunk noise and by sampling of units.
 
-    A sweep of a search pays for the level, or its own releases do.
+    The level is paid for by a sweep of a search (`by_sweep`), or by releases of its own.
     """
     n_units, cost = shape[plan.unit_mode], plan.cost_of_level(by_sweep=by_sweep)
     half = assumed.half_of_levels(np.delete(shape, plan.unit_mode))
@@ -294,9 +293,9 @@ class _Search:
         self._by_chance = variance_by_chance(weights, n_units, self._n_columns)
         self._residual = assumed.about_biases
         share = assumed.component_share * assumed.deviation**2 / self._residual
-        # Unless it is given, number of components, so that each has about COMPONENT_VARIANCE of the
-        # variance about biases, but at least two, as of ratings of films and jokes the largest
-        # holds half of what all components do. Columns may hold fewer.
+        # Number of components, unless given: so many that each explains about COMPONENT_VARIANCE of
+        # the variance about biases. At least two, as the largest one of ratings of films, and of
+        # jokes, explains half of what all do. Columns may hold fewer.
         number = assumed.n_given or max(round(share / defaults.COMPONENT_VARIANCE), 2)
         number = max(min(number, rank), 1)
         self._n_components, self._share_of_one = min(number, self._n_columns), share / number
@@ -364,7 +363,7 @@ class _Search:
         return self._n_entries_each * self._share_of_one * self.overlaps
 
     def _is_found(self, by_chance: Floats) -> NDArray[np.bool_]:
-        """Whether noise and chance cannot explain each direction at the end, as in `factor`."""
+        """True for directions at the end that neither noise nor chance explains, as in a fit."""
         last = recent_sweeps(self._plan.n_sweeps)
         noise = self._noise_of_mean(last)
         least = max(defaults.CERTAIN * noise, edge_of_noise(noise, self._n_columns))

@@ -264,7 +264,10 @@ def warnings_of_persons(before: PrivacyReport) -> tuple[Warning, ...]:
 
 
 def mark_unit(counts: object, report: PrivacyReport, *, is_whole: bool) -> Any:
-    """Mark a result with its fit's unit and neighbours, and n_units if public and it `is_whole`."""
+    """Mark counts by a fitted vocabulary with the unit and neighbours of its fit, and return them.
+
+    If they are those of all units of that fit (`is_whole`), a public number of these is marked too.
+    """
     n_units = report.n_units if is_whole and report.neighbours == "replace_one" else None
     with suppress(AttributeError):
         setattr(counts, UNIT_MARK, UnitMark(report.unit == "person", report.neighbours, n_units))

@@ -96,11 +96,12 @@ UNEVEN = (
 
 
 def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
-    """Release a norm if it is "auto" and second moments, and fit a mixture.
+    """Release a norm, if it is "auto", and second moments; then fit a mixture.
 
     `grouped` says that units are persons with several rows.
     """
-    ball, unseen = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), tuple[Warning, ...]()
+    ball = LiftedBall(plan.radius, defaults.OFFSET * plan.radius)
+    unseen: tuple[Warning, ...] = ()
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
@@ -379,13 +380,14 @@ def skew_of_groups(
 
     `shifts` (k, d) of early clipped rows have noise of these `deviations` (k,).
     """
-    (k, d), tails = shifts.shape, log_normal_tails(plan.clip, early)
+    k, d = shifts.shape
+    tails = log_normal_tails(plan.clip, early)
     if k == 1 or not plan.has_intervals:
         return shared_tails(-shifts, deviations, np.ones((k, d)), tails), np.zeros((k, d))
     signs = np.where(deviations**-2.0 @ shifts > 0, -1.0, 1.0)
-    # A sum of rates is a number of full steps. Steps before those of `rates`, which start far away,
-    # are taken for as many. If groups were merged, rates of steps before that are 0, and the merged
-    # ones were fitted to all tails, too: take that for as many steps again.
+    # The sum of `rates` is a number of full steps. Steps before these, which start far away, are
+    # taken for as many. If groups were merged, rates of steps before that are 0, and the groups
+    # before were fitted to all tails, too: take that for twice as many steps again.
     n_steps = round((2 if rates[0] > 0 else 4) * float(rates.sum()))
     bias = simulated_bias(
         model, ball.radius, signs, plan.clip, early, n_steps, plan.covariance_type
@@ -421,7 +423,8 @@ def missed_far_out(
     of early clipped rows, with noise of these `deviations` (k,), show these moves. If there are no
     such values, noise shows some in a column in `FALSE_ALARMS` of fits.
     """
-    (k, d), far = model.means.shape, plan.clip.far
+    k, d = model.means.shape
+    far = plan.clip.far
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
     spreads, shares = np.sqrt(variances), np.maximum(model.weights, LEAST_WEIGHT)[:, None]
     expected = model.weights @ (np.square(model.means) + variances)

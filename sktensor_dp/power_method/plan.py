@@ -72,8 +72,8 @@ def plan_components(estimator: Any, n_features: int, perturbation: str) -> Compo
     if perturbation == "auto":
         perturbation = "whitened_tensor"
     if max_iter is None:
-        # Where each iteration is a release: as many as lead from a random start near a component,
-        # a logarithm of the dimension, and 4 to converge. On a released tensor they cost nothing.
+        # Where each iteration is a release: from a random start a logarithm of the dimension leads
+        # near a component, and 4 more converge. On a released tensor iterations cost nothing.
         needed = math.ceil(math.log2(max(n_features, 2))) + 4
         max_iter = needed if perturbation in BY_STEPS else 100
     fractions = _fractions(perturbation, estimator.whiten, noiseless=math.isinf(estimator.epsilon))
@@ -182,7 +182,7 @@ def _expected_release(name: str, plan: ComponentPlan, neighbours: str) -> _Expec
             unit_noise=edge_of_noise(1.0, size), signal=length**2 / k,
         )  # fmt: skip
     if name == ProjectedThirdMoments.name:
-        # Samples count as whitened, with mean squared norm k, even if they are only projected.
+        # As if samples were whitened, with a mean squared norm of k, even if they are not.
         sensitivity = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
         dimension = n_unique(k, 3)
         return _ExpectedRelease(dimension, sensitivity, math.sqrt(dimension), signal=k)

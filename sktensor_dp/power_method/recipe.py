@@ -45,7 +45,8 @@ LARGEST_ON_LONG_MODES = 1.66
 
 def fit_samples(ask: Session, plan: ComponentPlan) -> FitResult:
     """Release a norm if ``data_norm="auto"``, then steps or moments; compute components."""
-    radius, unseen = plan.radius, tuple[Warning, ...]()
+    radius = plan.radius
+    unseen: tuple[Warning, ...] = ()
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, LiftedBall(radius))
         radius = ball.radius

@@ -250,8 +250,7 @@ class Session(AbstractContextManager["Session"]):
 
     def _cost_of(self, name: str, paying: str, uses: int) -> PrivacyCost:
         """Cost of `uses` uses of the planned release `paying`, which pay for the query `name`."""
-        # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
-        # compose.
+        # Which release is made may depend on earlier ones: costs, fixed before, compose.
         costs = {release.name: release.cost for release in self._plan.planned}
         # A query that another release pays for is planned, too: its planned cost tells whether its
         # noise spends mu or epsilon.
@@ -293,7 +292,7 @@ class Session(AbstractContextManager["Session"]):
 
     def _noisy_mean(self, query: Query, mechanism: Mechanism, release: _Admitted) -> Floats:
         """Mean of a query with the noise that was paid for."""
-        # Under the caller's error state, whether rounding warns or raises may depend on one unit.
+        # Whether numpy warns or raises, as callers may have set it to do, may depend on one unit.
         with np.errstate(all="ignore"):
             value: Floats = self._sum(query)
             # No one else holds the sum: dividing in place saves a copy.

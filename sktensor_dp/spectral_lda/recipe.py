@@ -111,9 +111,10 @@ def fit_topics(
         attributes["_stream"] = stream
     warned = warnings_of_noise(topics, hidden, plan, begins_stream=begins_stream)
     more = warnings_of_more(topics.n_resolved, plan.n_components)
-    assumed = (ASSUMED.format(topics.concentration),) * recipe.assumes_concentration
-    notes = (*assumed, *map(str, more))
-    return FitResult(attributes, (*warned, *more), notes)
+    notes = [str(one) for one in more]
+    if recipe.assumes_concentration:
+        notes.insert(0, ASSUMED.format(topics.concentration))
+    return FitResult(attributes, (*warned, *more), tuple(notes))
 
 
 class _Decomposition(NamedTuple):

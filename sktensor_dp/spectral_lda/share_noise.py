@@ -21,10 +21,10 @@ def noise_by_topic(model: Any, matrix: Floats | None = None) -> Floats:
 
 
 def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:
-    """Factor for :meth:`TopicShares.shows` by which both numbers of texts and some share are seen.
+    """Factor for :meth:`TopicShares.shows`: the larger one of numbers of texts, and of a share.
 
-    It is that of the seen topic whose share noise hides least; infinite if no topic is seen, or
-    there is only one.
+    The share is that of the seen topic that noise hides least. The factor is infinite if no topic
+    is seen, or there is only one.
     """
     k, shares = model.n_components_, model.topic_prior_ / model.topic_prior_.sum()
     ratios = noise_by_topic(model, matrix) / np.maximum(shares, TINY)
