@@ -225,7 +225,7 @@ class InputCheck(HasAccountant):
         return {name: one for name, one in failing.items() if one > quantile(len(names)) * sigma}
 
     def _possible(self) -> list[str]:
-        """Names of tests, all of which noise hides, of which one may fail most of what fails."""
+        """Names of tests that may have most of the failures, where noise hides which one has."""
         strict, _ = self._by_kind()
         least = (1 - self.fractions[ALL]) / 2 - quantile(len(strict)) * self.sigma
         return [name for name in strict if 1 - self.fractions[name] >= least] or strict

@@ -45,7 +45,7 @@ class Pull(NamedTuple):
         return cls(1 - np.exp(LOGS_OF_GAINS), weights / weights.sum())
 
     def gain(self, by_clip: float | Floats) -> Any:
-        """Effects that clipped residuals show, over those of means; of each of several clips."""
+        """Effects that clipped residuals show, over those of means; for each of `by_clip`."""
         return 1 / ((1 / (1 - np.multiply.outer(by_clip, self.values))) @ self.weights)
 
     def error(self, by_clip: float) -> float:

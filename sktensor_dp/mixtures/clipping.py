@@ -159,6 +159,7 @@ def clip_for_rows(clip: Clipping, rows: Floats, noise: float, n_shape: int) -> C
     squares = np.maximum(np.square(whitened).sum(axis=1), 1e-9)
 
     def error(one: Clipping) -> float:
+        """Squared error of the whitened covariance with this clip."""
         kept = np.minimum(1, one.limit**2 / squares)
         taken = one.mean * np.eye(one.width) - (whitened * kept[:, None]).T @ whitened / len(rows)
         by_noise = n_shape / one.scales(n_shape, alone=True).shape * (noise * one.limit**2) ** 2

@@ -57,9 +57,10 @@ def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
     shifts, _ = _clipped_moments((columns - means) / spreads, early.limit, others)
     tails = [-shifts / early.shift_response, -means / spreads, 1 / spreads]
     rising = np.maximum.accumulate(tails, axis=1)[..., 0]
-    places = np.linspace(0, len(deviations) - 1, 151)  # between the deviations of logs
-    each = np.vstack([deviations[:, 0], rising])
-    return Tails(*(np.interp(places, np.arange(len(deviations)), one) for one in each))
+    # Interpolate between the deviations of logs.
+    known = np.arange(len(deviations))
+    places = np.linspace(0, len(deviations) - 1, 151)
+    return Tails(*[np.interp(places, known, one) for one in (deviations[:, 0], *rising)])
 
 
 def _fitted_by_clipped_steps(
@@ -88,7 +89,8 @@ def _clipped_moments(column: Floats, limit: float, others: Floats) -> tuple[Floa
     squares = np.square(column)
     factors = np.minimum(1, limit / np.sqrt(squares[..., None] + others))
     mean = (column * factors.mean(axis=-1)).mean(axis=-1, keepdims=True)
-    return mean, (squares * np.square(factors).mean(axis=-1)).mean(axis=-1, keepdims=True)
+    mean_square = (squares * np.square(factors).mean(axis=-1)).mean(axis=-1, keepdims=True)
+    return mean, mean_square
 
 
 class SharedTails(NamedTuple):
@@ -109,8 +111,10 @@ def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -
     """
     is_short = tails.logs <= LONGEST
     logs, expected, cut, spread = (np.tile(one[is_short], 2) for one in tails)
-    expected[len(expected) // 2 :] *= -1  # tails to the other side
+    expected[len(expected) // 2 :] *= -1  # the second time to the other side
     squares = np.square((skewness[..., None] - parts[..., None] * expected) / noise[:, None, None])
+    # Half a square is minus a log-likelihood. With probability TAKEN one of the groups, any of them
+    # alike, shows no tail, which multiplies its likelihood by the exponential of `if_taken`.
     if_taken = (squares - np.square(skewness / noise[:, None])[..., None]) / 2
     one_taken = logsumexp(if_taken, axis=0) + np.log(TAKEN / len(noise))
     log_odds = np.logaddexp(np.log(1 - TAKEN), one_taken) - squares.sum(axis=0) / 2
@@ -119,5 +123,5 @@ def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -
     prior[0] += NORMAL
     odds *= prior
     odds /= odds.sum(axis=-1, keepdims=True)
-    roots = (np.sqrt(odds @ np.square(one)) for one in (logs**2, cut, spread))
-    return SharedTails(odds @ logs, *roots)
+    square, cut, spread = (np.sqrt(odds @ np.square(one)) for one in (logs**2, cut, spread))
+    return SharedTails(odds @ logs, square, cut, spread)

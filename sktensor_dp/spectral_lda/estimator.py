@@ -126,7 +126,7 @@ class PrivateSpectralLDA(
     components_std_ : ndarray of shape (n_components_, n_features)
         Their standard deviations by the noise of the fit (:meth:`components_interval`).
     mixing_error_ : ndarray of shape (n_components_, n_components_)
-        How much of each topic a topic may have too much, or too little; a row each. It is half of
+        In the row of a topic, what part of each topic it may have too much, or lack. It is half of
         what the last estimate moved topics by, so that their documents give the counts that EM
         steps released; 0 without such steps. Intervals of :meth:`shares_by` allow for it.
     doc_topic_prior_ : float

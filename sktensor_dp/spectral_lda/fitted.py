@@ -47,8 +47,8 @@ class FittedTopics:
     coherence: Floats | None = None
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
-    # (k, k): about how much of each other topic a topic may have too much, or too little, in units
-    # of that topic; None for none.
+    # (k, k): in the row of a topic, about what part of each topic it may have too much, or lack;
+    # None for none.
     mixing_error: Floats | None = None
     # (k,): 0 for topics that noise may have made, 1 for others; None if none was tested.
     shown: Floats | None = None

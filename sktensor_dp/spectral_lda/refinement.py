@@ -140,7 +140,7 @@ def _last_estimate(
     """Estimate topics, the concentration and standard deviations from all steps and the pairs."""
 
     def concentration_of(fitted: FittedTopics) -> float:
-        """Concentration by which the topics explain the pairs, if it is not known."""
+        """Concentration, if given or 0; else that by which the topics explain the pairs."""
         if options.concentration is not None or fitted.concentration == 0:
             return fitted.concentration
         released = pairs.for_estimates(fitted.unigram, fitted.length, ask.n_units)
@@ -176,9 +176,9 @@ def _release_words_alone(
     ask: Session, start: FittedTopics, clip: Clip, scales: Floats | None, frequencies: Answer,
     public_frequencies: Floats | None,
 ) -> FittedTopics:  # fmt: skip
-    """Fit one topic, the word frequencies, by a second release of these at all that steps left.
+    """Fit one topic, the word frequencies: one release takes all budget that steps have left.
 
-    The topic is their mean with those released before, `frequencies`.
+    The topic is the mean of what it shows and of the `frequencies` released before.
     """
     query = query_of_step(ask, start.unigram[None], np.ones(1), 0.0, clip, scales)
     noisy = ask(query, ask.left(ExpectedCounts))
