@@ -82,6 +82,7 @@ class InputCheck(HasAccountant):
     least: float = 0.5  # fraction of rows that must pass tests of may_fail, beside noise
     # Likely causes by test: where most rows fail it (nearly all, in may_fail), and where some do.
     causes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)  # by test, for "{}" in its causes
     fractions: dict[str, float] = field(init=False)
     sigma: float = field(init=False)
     sigma_of_all: float = field(init=False)
@@ -276,9 +277,12 @@ class InputCheck(HasAccountant):
         too_few = {name: least for name, least in self.too_few.items() if name != SEVERAL_ROWS}
         if not too_few:
             return ""
-        shown = ", ".join(
-            f"{name}: {self.fractions[name]:.1%}, and {least:.1%} are needed"
-            for name, least in too_few.items()
+        by_least: dict[float, list[str]] = {}
+        for name, least in too_few.items():
+            by_least.setdefault(least, []).append(f"{name}: {self.fractions[name]:.1%}")
+        shown = "; ".join(
+            f"{', '.join(found)}, and {least:.1%}{' of each' * (len(found) > 1)} are needed"
+            for least, found in by_least.items()
         )
         sigma, (strict, _) = self.sigma, self._by_kind()
         if ALL in too_few:
@@ -301,14 +305,15 @@ class InputCheck(HasAccountant):
             names += self._possible()
             if len(names) > MOST_NAMED:
                 return [SOME_FAIL]
-        causes = {}
-        for name in names:
+        columns: dict[str, list[str]] = {}  # by cause
+        for name in dict.fromkeys(names):
             usual = (MOST_FAIL, SOME_FAIL) if name in strict else (MOST_MISS, MOST_MISS)
             # Of tests that rows may fail nearly all fail where the column is a wrong one.
             few = 0.1 if name in self.may_fail else 0.5
             most_fail = self.fractions[name] < few + 2 * self.sigma
-            causes[self.causes.get(name, usual)[0 if most_fail else 1]] = name
-        return causes
+            cause = self.causes.get(name, usual)[0 if most_fail else 1]
+            columns.setdefault(cause, []).append(self.columns.get(name, name))
+        return [cause.replace("{}", ", ".join(named)) for cause, named in columns.items()]
 
     def __repr__(self) -> str:
         if self.is_hidden:

@@ -3,9 +3,11 @@
 import argparse
 import difflib
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NoReturn
@@ -77,6 +79,8 @@ PERSONS = checked(int, lambda n: 0 < n <= 10**9, "a number of persons (--person 
 TOPICS = checked(
     int, lambda k: 2 <= k <= 1000, "a whole number from 2 to 1000: one is how often words are used"
 )
+# Components may leave biases of two modes a tenth of the variance, but no less.
+SHARE = checked(float, lambda x: 0 <= x <= 0.9, "a number from 0 to 0.9")
 FRACTION = checked(float, lambda x: 0 < x < 1, "a number between 0 and 1")
 
 
@@ -114,8 +118,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
     ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
     ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
-    ("ratings recommend", "--item COLUMN", str, REQUIRED, "column of what was rated; several "
-     "ratings by a person are averaged"),
+    ("ratings recommend", "--item COLUMN", str, REQUIRED,
+     "column of what was rated; join item and month for averages by month"),
     ("ratings recommend", "--rating COLUMN", str, REQUIRED, "column of the rating"),
     ("recommend", "--output FOLDER", Path, None, "where to write; PRIVATE-recommendations if not "
      "given"),
@@ -123,8 +127,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("ratings recommend", "--by-rating", bool, False, "put items in order of ratings alone, where "
      "people do not choose what they rate; else of how likely they are to be chosen and liked"),
     ("ratings forecast-ratings", "--bounds LOW HIGH", float, REQUIRED, "ratings there can be"),
-    ("ratings", "--items FILE", Path, None, "public list of all items: lines, or a table with the "
-     "column that --item names"),
+    ("ratings", "--items FILE", Path, None, "public list of all items: lines, or a table with "
+     "the column of --item"),
     ("ratings", "--title COLUMN", str, None, "column of --items with titles to show"),
     ("ratings", "--items-are-public", bool, False, "no secret which items were rated"),
     ("ratings forecast-ratings", "--rank K", integer(0, 100), 3,
@@ -133,6 +137,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "items that a person rates, about"),
     ("ratings forecast-ratings", "--deviation X", POSITIVE, None, "typical distance of "
      "ratings from their average; see --forecast"),
+    ("ratings forecast-ratings", "--direction-share X", SHARE, None,
+     "part of the variance that --rank directions hold, a guess; .08 if not given"),
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
     ("groups", "--range COLUMN LOW HIGH", str, REPEATED, "column to use, its public range; for "
      "each"),
@@ -150,7 +156,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
     ("forecast-groups", "--columns N", integer(1, 10**4), REQUIRED, "how many columns"),
     (READS, "--normalise-labels", bool, False, "persons whose names differ "
-     "in case, outer blanks or Unicode form alone are one"),
+     "in case, blanks or Unicode form alone are one"),
     (FORECASTS, "--persons N", integer(1, 10**9), REQUIRED, "how many persons, texts or rows"),
     (RUNS, "--no-check", bool, False, "do not check how many rows can be used, or go on "
      "where a check stopped"),
@@ -158,8 +164,15 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics groups", "--persons N", PERSONS, None, "with --add-remove: about how many "
      "persons, texts or rows there are; a guess without the data"),
     (FORECASTS, "--find WHICH", ("epsilon", "persons"), None,
-     "the least epsilon, or the fewest persons, that would be enough; ratings need --error"),
-    ("forecast-ratings", "--error X", POSITIVE, None, "typical error that --find is to reach"),
+     "the least epsilon, or the fewest persons, that would be enough, and its forecast"),
+    ("forecast-ratings", "--error X", POSITIVE, None,
+     "typical error of predictions that --find is to reach"),
+    ("forecast-ratings", "--average-error X", POSITIVE, None,
+     "standard error of averages of items that --find is to reach, without directions (--rank 0)"),
+    ("forecast-groups", "--deviation X", FRACTION, None, "typical distance of numbers from their "
+     "group's average, as a part of the column's range; 0.25 if not given"),
+    ("forecast-groups", "--within X", FRACTION, None, "how far 90%% intervals may reach to either "
+     "side of averages, as a part of the column's range, for --find"),
     (f"{RUNS} {FORECASTS}", "--epsilon E", POSITIVE, "4",
      "what the run may give away; less protects more, inf adds no noise"),
     (f"{RUNS} {FORECASTS}", "--delta D", FRACTION, "1e-6",
@@ -237,7 +250,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     name = "-".join(filter(None, (options.command, options.kind)))
     parser = parsers[name]
     if unknown:  # before what is required, which may be misspelt
-        parser.error(_unrecognized(unknown, defaults[name]))
+        parser.error(_unrecognized(unknown, name, defaults[name]))
     counts = Counter(one.partition("=")[0] for one in arguments)
     options.given = {_attribute(one) for one in counts if one.startswith("--")}
     for option in ("--missing", "--by-values"):  # of several values; else the last counts
@@ -252,20 +265,38 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _unrecognized(unknown: list[str], known: Iterable[str]) -> str:
-    """Message on `unknown` arguments, with the `known` options closest to those misspelt."""
-    misspelt = [one for one in unknown if one.startswith("-")]
-    near = [difflib.get_close_matches(one, known, 1, 0.5) for one in misspelt]
+def _unrecognized(unknown: list[str], command: str, known: Iterable[str]) -> str:
+    """Message on `unknown` arguments, with the `known` options that are close to those misspelt."""
+    misspelt = [one.partition("=")[0] for one in unknown if one.startswith("-")]
+    near = [_close(one, command, [*known]) for one in misspelt]
     close = " and ".join(match for matches in near for match in matches)
     guess = f"; did you mean {close}?" if close else ""
     return f"unrecognized arguments: {' '.join(unknown)}{guess}"
 
 
+def _close(misspelt: str, command: str, known: list[str]) -> list[str]:
+    """Option of a command that is spelt nearly alike, or has the word in its help; or none."""
+    word = misspelt.strip("-")
+    named = [
+        usage.split()[0] for names, usage, _, _, does in OPTIONS
+        if command in names.split() and word in re.findall(r"\w+", does)
+    ]  # fmt: skip
+    alike = partial(difflib.get_close_matches, misspelt, known, 1)
+    return alike(cutoff=0.75) or (named if len(named) == 1 else alike(cutoff=0.5))
+
+
 def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
     """End the program for options that need each other, or exclude each other."""
     parsed = vars(options)
-    if options.kind == "ratings" and options.find and options.error is None:
-        parser.error("--find needs --error X, the typical error to reach")
+    if options.kind == "ratings" and options.find and not (options.error or options.average_error):
+        parser.error("--find needs --error X or --average-error X, to reach")
+    for target in ("error", "average_error", "within"):
+        if parsed[target] is not None and not options.find:
+            parser.error(f"--{target.replace('_', '-')} needs --find epsilon or --find persons")
+    if options.average_error is not None:
+        if options.rank and "rank" in options.given:
+            parser.error("--average-error needs --rank 0: directions take budget from averages")
+        options.rank = 0
     if options.add_remove is not None and options.add_remove != (options.persons is not None):
         parser.error("--add-remove and --persons N go together")
     if options.normalise_labels and options.person is None:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from sktensor_dp import __version__
 from sktensor_dp.checks.display import plain
@@ -59,27 +60,27 @@ def execute(options: Namespace) -> int:
 
 
 def _show_forecast(options: Namespace) -> int:
-    """Print what a run may find, and from which epsilon or number on it would be enough."""
+    """Print what a run may find, or the least epsilon or number for a target, and that forecast."""
     run = KINDS_OF_RUN[options.kind](options)
     run.n_units, run.n_items = options.persons or 1, options.items or 0
     run.build()
-    if options.persons is not None:
-        print("\n".join(run.forecast_lines()))
-    if options.find == "epsilon":
-        found = least_epsilon(lambda epsilon: run.changed(epsilon=epsilon).is_enough())
-        there = run.changed(epsilon=found or LARGEST_ADVISED)
-        where, no_number = f"for {run.units}.", f"No epsilon up to {LARGEST_ADVISED:g}"
-    elif options.find:
-        found = least_number(lambda n: run.changed(n).is_enough())
-        there = run.changed(found or MOST_UNITS)
-        if options.persons is None and found:
-            print("\n".join(there.forecast_lines()))
-        where, no_number = f"at --epsilon {options.epsilon:g}.", "No number of persons"
-    else:
-        return 0
-    enough = f"{run.sought.format_map(vars(options))} from --{options.find} {found} on, {where}"
-    too_little = f"{no_number} would be enough {where}{there.on_too_little()}"
-    print(f"{enough}{there.on_enough()}" if found else too_little)
+    then = []
+    if options.find:
+        searches: dict[str, tuple[Callable[[Any], Run], float, Callable[[Any], Any]]] = {
+            "epsilon": (lambda x: asked.changed(epsilon=x), LARGEST_ADVISED, least_epsilon),
+            "persons": (lambda n: asked.changed(n), MOST_UNITS, least_number),
+        }
+        asked, (changed, largest, least) = run, searches[options.find]
+        found = least(lambda number: changed(number).is_enough())
+        run = changed(found or largest)
+        of_run = f"at --epsilon {run.options.epsilon:g}"
+        if options.find == "epsilon":
+            of_run = f"for {run.units}"
+        option, where = f"--{options.find}", f"{of_run}, if {run.assumption()}."
+        then = [f"No {option} up to {largest:,.0f}, as above, would be enough {where}"]
+        if found:
+            then = [f"{run.sought()} from {option} {found} on {where}"]
+    print("\n".join([*run.forecast_lines(), *then]))
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.folder import Folder
@@ -41,11 +42,13 @@ ASK_FOR_ALL = (
     "Ask for as many groups as there may be: from so few {unit}s about one fit in five misses one, "
     "and to ask for one or two more finds no more."
 )
+OF_ONE_SIZE = "This is for groups of one size, well apart; smaller or closer ones need more."
 HIDERS = (
     "Leave out counts with many zeros, which hide other groups, and give columns with a long tail, "
     "such as laboratory values, by --log-range: else several groups may have no intervals."
 )
 NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
+OF_RANGE = 0.25  # typical distance of numbers from their average, as a part of the range
 NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
 CATEGORY = (
     "The average of a category is the share of rows that have it{}. A row with a missing cell "
@@ -77,6 +80,7 @@ class Groups(Run):
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
         options.groups = options.groups or 3
+        self._deviation = options.deviation or OF_RANGE
         if options.command == "forecast":
             self._columns = self._numeric = [""] * options.columns
             return
@@ -205,39 +209,74 @@ class Groups(Run):
 
     def causes(self) -> dict[str, tuple[str, str]]:
         """Likely causes by test: where most rows fail it, and where some do."""
-        columns = [*self._numeric, *self._categorical]
+        missing = "Leave out {}, or name another column: nearly all cells are missing."
+        zeros = ", or has it many zeros, which have no log"
+        of_logs = {*self._numeric[len(self._numeric) - self._n_logs :]}
         causes: dict[str, tuple[str, str]] = {}
-        for test, column in zip(self.tests, 2 * columns, strict=True):
-            missing = f"Leave out {column}, or name another column: nearly all cells are missing."
+        for test, column in self.columns_of_tests().items():
             if test in self.may_fail:
                 causes[test] = missing, missing
             elif column in self._categorical:
                 causes[test] = (
-                    f"Are the values of --category {column} written as in the file?",
-                    f"--category {column} must list every value that the column can have.",
+                    "Are the values of --category {} written as in the file?",
+                    "--category {} must list every value that the column can have.",
                 )
             else:
-                of_logs = column in self._numeric[len(self._numeric) - self._n_logs :]
-                zeros = ", or has it many zeros, which have no log" if of_logs else ""
                 causes[test] = (
-                    f"Is the range of {column} in other units than the column{zeros}?",
-                    f"Are some cells of {column} codes, such as -9? --missing declares them.",
+                    f"Is the range of {{}} in other units than the column"
+                    f"{zeros if column in of_logs else ''}?",
+                    "Are some cells of {} codes, such as -9? --missing declares them.",
                 )
         return causes
 
+    def columns_of_tests(self) -> dict[str, str]:
+        """Column that each test is of."""
+        return dict(zip(self.tests, 2 * [*self._numeric, *self._categorical], strict=True))
+
     def forecast(self) -> Any:
-        """Forecast for groups of one size."""
-        return self.forecaster("groups").forecast(self.n_units, len(self._columns))
+        """Forecast for groups of one size, of columns that are scaled to ranges of length 2."""
+        model = self.forecaster("groups")
+        return model.forecast(self.n_units, len(self._columns), deviation=2 * self._deviation)
+
+    def _expected_reach(self) -> float:
+        """Expected reach of 90% intervals to either side of averages, as a part of the range."""
+        return float(ndtri(0.95) * self.forecast().mean_error / 2)
+
+    def is_enough(self) -> bool:
+        """Return True if nine of ten runs are expected to find groups, with intervals as asked."""
+        return super().is_enough() and self._expected_reach() <= (self.options.within or math.inf)
+
+    def sought(self) -> str:
+        """Say what is enough, and how wide intervals are to be."""
+        within = self.options.within
+        return f"{super().sought()}{f', with intervals of ± {within:g}' if within else ''}"
+
+    def assumption(self) -> str:
+        """Say what is assumed of groups and intervals."""
+        several = "groups are of one size and well apart, and " if self.options.groups > 1 else ""
+        return f"{several}{self._of_deviation()}"
+
+    def _of_deviation(self) -> str:
+        """Say how far numbers are assumed to be from the average of their group."""
+        option = " (--deviation)" * (self.options.command == "forecast")
+        return f"numbers are typically {self._deviation:g} of the range from that average{option}"
 
     def forecast_lines(self) -> list[str]:
         """Forecast, and the number of groups that it is for."""
         model = self.models["groups"]
         why_none = no_intervals_by(model, self.n_units, len(self._columns))
-        lines = [
-            *super().forecast_lines(),
-            "This is for groups of one size, well apart; smaller or closer ones need more.",
-        ]
+        lines = super().forecast_lines()
+        if not why_none:
+            twice = "; of shares of a category twice as far" * (
+                len(self._columns) > len(self._numeric)
+            )
+            lines.append(
+                f"90% intervals of averages are expected to reach {self._expected_reach():.3g} of "
+                f"a column's range to either side{twice}, if {self._of_deviation()}: further where "
+                "groups overlap or cells are missing."
+            )
         if self.options.groups > 1:
+            lines.append(OF_ONE_SIZE)
             lines.append(ASK_FOR_MORE if self.is_enough() else ASK_FOR_ALL.format(unit=self.unit))
             lines.append(HIDERS)
         if why_none:

@@ -27,9 +27,10 @@ LISTED = 20  # items on the screen; the table has all
 TITLE = "Average ratings of items"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
-    "Standard errors count noise and sampling; a part of them is the same for all items. An "
-    "average is for persons who rate equally high on the whole: the plain average of an item "
-    "differs if those who rate it are harsher or kinder. Where people rate what they like, "
+    "Standard errors count noise and sampling. A part of {:.2g} is the same for all items: a "
+    "difference of two errs by the root of both squares less twice that of this part. An average "
+    "is for persons who rate equally high on the whole: the plain average of an item differs if "
+    " those who rate it are harsher or kinder. Where people rate what they like, "
     "averages over everybody would be lower, by more than these errors. Items that few rate are "
     "drawn to the mean, and err by more if they are far worse."
 )
@@ -54,7 +55,6 @@ class Ratings(Run):
     """Items by ratings of persons."""
 
     noun, option = "direction", "rank"
-    sought = "A typical error of {error:g}"
     mistake = "--person and --item are exchanged, or names are not those of the list"
     _items: dict[str, str]  # titles by the names that are rated
 
@@ -112,7 +112,8 @@ class Ratings(Run):
         """Options of the run, and how ratings count."""
         counts = {
             "several ratings of one item by a person": (
-                "count as their average (in Python a third column, such as months, parts them)"
+                "count as their average (to part them, as by month, join item and month in one "
+                "column, and in --items, and say --rank 0)"
             ),
             "a rating that is missing": "is left out",
             "a rating outside --bounds": "counts as the nearest end",
@@ -148,7 +149,10 @@ class Ratings(Run):
         if deviation is None and low == math.floor(low) == high - 1:
             # Whole numbers one apart are two values, such as no and yes: half the range.
             deviation = 0.5
-        return model.forecast(n * each, (n, self.n_items), deviation=deviation)
+        share = self.options.direction_share
+        return model.forecast(
+            n * each, (n, self.n_items), deviation=deviation, component_share=share
+        )
 
     def on_hidden(self) -> list[str]:
         """List of sentences: that noise hides how averages of items differ, or directions."""
@@ -203,29 +207,38 @@ class Ratings(Run):
         return bool(items.is_hidden)
 
     def is_enough(self) -> bool:
-        """Return True if the forecast error is at most the error asked for."""
-        forecast = self.forecast()
-        if self.options.error >= (own := _of_own_averages(forecast)):
+        """Return True if the forecast errors are at most those asked for."""
+        forecast, (error, average_error) = self.forecast(), self._targets()
+        if math.inf > error >= (own := _of_own_averages(forecast)):
             raise ValueError(
                 f"--error must be below {own:.3g}: if ratings are typically {forecast.of_mean:.3g} "
                 "from their average (--deviation), each person's own average, for which nothing is "
                 "released, has no larger typical error"
             )
-        return bool(forecast.of_model <= self.options.error)
+        return bool(forecast.of_model <= error and forecast.average_error(1) <= average_error)
 
-    def on_enough(self) -> str:
-        """Say what the forecast says of averages, beside the typical error that was asked for."""
-        forecast = self.forecast()
-        error = _of_average(forecast.mean_error, forecast.bias_errors)
-        return (
-            f" The forecast there says of averages: {OF_AVERAGES[self.verdict()]}; that of an item "
-            f"that is rated as often as others errs by {error:.2g}, where items differ by "
-            f"{forecast.bias_deviation:.3g}."
+    def _targets(self) -> tuple[float, float]:
+        """Errors of predictions and of averages asked for; infinity for none."""
+        return self.options.error or math.inf, self.options.average_error or math.inf
+
+    def sought(self) -> str:
+        """Name the errors asked for."""
+        error, average_error = self._targets()
+        sought = [f"a typical error of {error:g}"] * math.isfinite(error)
+        sought += [f"a standard error of averages of {average_error:g}"] * math.isfinite(
+            average_error
         )
+        said = " and ".join(sought)
+        return said[0].upper() + said[1:]
 
-    def on_too_little(self) -> str:
-        """Say which error the largest number that --find tries would reach."""
-        return f" The smallest typical error there is {self.forecast().of_model:.3g}."
+    def assumption(self) -> str:
+        """Say what is assumed of ratings, how many there are, and how much directions hold."""
+        forecast, each = self.forecast(), counted(self.options.each, "rating")
+        share = f", and {_of_share(forecast)} (--direction-share)" if self.options.rank > 0 else ""
+        return (
+            f"ratings are typically {forecast.of_mean:.3g} from their average (--deviation), each "
+            f"person has about {each} (--each){share}"
+        )
 
     def forecast_lines(self) -> list[str]:
         """Forecast of errors, and an item of the list: names of other kinds would match nothing."""
@@ -246,17 +259,22 @@ class Ratings(Run):
                 f"{counted(self.n_items, 'item')}, such as {shown}; ratings of any other are left "
                 f"out.{self._named_again}"
             )
+        assumed, of_direction = f"about {counted(self.options.each, 'rating')} each, --each", ""
+        if self.options.rank > 0:
+            assumed += "; --direction-share"
+            of_direction = (
+                f"; {'may be enough' if forecast.finds_components else 'too few'} for one "
+                f"direction in which persons differ, if {_of_share(forecast)}"
+            )
         title = (
-            f"{OF_AVERAGES[verdict]}; {'may be enough' if forecast.finds_components else 'too few'}"
-            f" for one direction in which persons differ ({self.units}; assumed: about "
-            f"{counted(self.options.each, 'rating')} each, --each)"
+            f"{OF_AVERAGES[verdict]}{of_direction} ({self.units} at epsilon "
+            f"{self.options.epsilon:.3g}; assumed: {assumed})"
         )
         head = ("predicted by", "typical error")
         rows = [(model, f"{error:.3g}") for model, error in errors.items()]
 
-        alone = _of_average(forecast.alone.mean_error, forecast.alone.bias_errors)
-        if_found = _of_average(forecast.mean_error_if_found, forecast.bias_errors_if_found)
-        expected = _of_average(forecast.mean_error, forecast.bias_errors)
+        alone, if_found = forecast.alone.average_error(1), forecast.average_error(1, if_found=True)
+        expected = forecast.average_error(1)
         assumed = (
             f"if ratings are typically {forecast.of_mean:.3g} away from their average, and items "
             f"differ by {forecast.bias_deviation:.3g}"
@@ -283,12 +301,6 @@ class Ratings(Run):
             )
             if ways := ", or ".join(self._for_averages()):
                 notes.append(f"Averages of most items are expected to be told apart with {ways}.")
-        if self.options.rank > 0:
-            share = forecast.component_share
-            notes.append(
-                f"Directions are assumed to hold {share:.0%} of how ratings vary: of weaker ones "
-                "none may be found."
-            )
         if self.options.rank > 0 and not forecast.finds_components:
             sought = "Directions are sought all the same"
             if if_found > alone:
@@ -325,7 +337,9 @@ class Ratings(Run):
             )
         ]
         head = ("rating", "standard error", "item", "title")[: len(rows[0])]
-        averages = as_text(Table(TITLE, head, rows, [*self._notes(), ERRORS], head))
+        averages = as_text(
+            Table(TITLE, head, rows, [*self._notes(), self._errors_in_words()], head)
+        )
         ends = []
         for number, weights in enumerate(self._directions.T, start=1):
             # A direction is as true with all signs turned: most items are on the first side.
@@ -369,6 +383,14 @@ class Ratings(Run):
         seen = [] if super().on_hidden() else [self.on_seen()]
         return [ESTIMATES, *order, *seen, *self.on_rows()]
 
+    def _errors_in_words(self) -> str:
+        """Say what standard errors count, and how much of them all items share."""
+        return ERRORS.format(self.models["ratings"].mean_error_)
+
+    def for_officer(self) -> str:
+        """Say what was found, and what standard errors count."""
+        return f"{super().for_officer()} {self._errors_in_words()}"
+
     def _name_and_title(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""
         return (name,) if self.options.title is None else (name, self._items[name])
@@ -379,9 +401,10 @@ def order_of(options: argparse.Namespace) -> str:
     return "value" if options.by_rating else "choice"
 
 
-def _of_average(mean_error: float, bias_errors: Sequence[float]) -> float:
-    """Standard error of the average of an item, by errors of the mean and of an item's bias."""
-    return math.hypot(mean_error, bias_errors[1])
+def _of_share(forecast: CompletionForecast) -> str:
+    """Say how much of the variance of ratings directions are assumed to hold."""
+    share = f"{forecast.component_share:.3g}"
+    return f"directions hold {share} of the variance of ratings"
 
 
 def _of_own_averages(forecast: CompletionForecast) -> float:

@@ -42,7 +42,8 @@ ONE_CALL = {
 UNSTATED = ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
 # Options that may differ between a run and one that goes on from it.
 CHANGEABLE = ONE_CALL | {
-    "shares", "id", "words_per_text", "deviation", "title", "by_rating", "by_values", "no_check",
+    "shares", "id", "words_per_text", "deviation", "direction_share", "title", "by_rating",
+    "by_values", "no_check",
 }  # fmt: skip
 COLUMNS = {"text", "person", "item", "rating", "title", "by"}  # options that name columns
 # How missing values are written, unless --missing says otherwise.
@@ -108,8 +109,8 @@ class Run:
     unit, ledger_unit = "person", "person"
     noun: str
     option: str
+    enough = "Enough"  # what its forecast says so of
     mistake: str  # in options or data, which a check would find
-    sought = "Enough"  # from which epsilon or number on, in an answer to --find
     n_units = n_items = 0
     models: dict[str, Any]
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
@@ -280,6 +281,10 @@ class Run:
         """Likely causes by test: where most rows fail it, and where some do."""
         return {}
 
+    def columns_of_tests(self) -> dict[str, str]:
+        """Column that each test is of, for "{}" in its causes."""
+        return {}
+
     def lengths(self) -> NDArray[np.int64] | None:
         """Length of each row, if the check is to release the typical one for the forecast."""
         return None
@@ -311,6 +316,7 @@ class Run:
             check = InputCheck(
                 self.ledger_unit, self.neighbours, **for_check, accountant=folder.ledger,
                 may_fail=self.may_fail, least=self.least_passing, causes=self.causes(),
+                columns=self.columns_of_tests(),
             )  # fmt: skip
             check.release(matches, self.groups, self.lengths())
             folder.keep_check(check, self.of_check(folder.made.asked))
@@ -492,13 +498,13 @@ class Run:
         n = least_number(lambda n: self.changed(n).verdict() in verdicts)
         return rounded_up(n) if n else ""
 
-    def on_enough(self) -> str:
-        """Say what else holds of a forecast that is enough."""
-        return ""
+    def sought(self) -> str:
+        """Say what holds from the least epsilon or number on, in an answer to --find."""
+        return self.enough
 
-    def on_too_little(self) -> str:
-        """Say what the largest number that --find tries would reach."""
-        return f" The verdict there is: {self.verdict()}."
+    def assumption(self) -> str:
+        """Say what a forecast assumes of the data."""
+        raise NotImplementedError
 
     def forecast_lines(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
@@ -507,7 +513,8 @@ class Run:
             advice = f"may be enough from {least} on"
         verdict = (self.verdict_by_guess() or self.verdict()).capitalize()
         found = counted(forecast.n_components, self.noun)
-        title = f"{verdict}: {self.units} for at most {found}; {advice}."
+        at = f"at epsilon {self.options.epsilon:.3g}"
+        title = f"{verdict}: {self.units} for at most {found} {at}; {advice}."
         head = "what is measured", "signal over noise (above 1: visible)"
         # Steps of topics are not in MEASURED, as each adds to what pairs and words show; those of
         # groups are, as they are all there is.

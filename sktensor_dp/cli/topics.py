@@ -66,7 +66,7 @@ class Topics(Run):
 
     noun, option, free_option = "topic", "topics", "shares"
     has_lengths = True
-    sought = "Enough (nine of ten runs see four fifths of the topics or more)"
+    enough = "Enough (nine of ten runs see four fifths of the topics or more)"
     mistake = "--text names another column"
     added, added_settings = "shares", ("by", "texts_per_person", "values")
 
@@ -343,6 +343,13 @@ class Topics(Run):
         return (
             f"{verdict} if {has} about {guess} words, {by_other} with about {other:,} "
             "(--words-per-text)"
+        )
+
+    def assumption(self) -> str:
+        """Say how strong topics, and how long texts are assumed to be."""
+        return (
+            "topics are as strong as those of ordinary texts, and all texts of a person have about "
+            f"{self.length} words (--words-per-text)"
         )
 
     def ways_by_guess(self) -> list[str]:

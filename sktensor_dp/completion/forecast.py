@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from sktensor_dp.checks.display import Table
+from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.entry_errors import entry_errors
 from sktensor_dp.completion.person_errors import person_errors
 from sktensor_dp.completion.plan import Assumed, EntryPlan, PersonPlan
@@ -126,13 +127,16 @@ class CompletionForecast(InvertibleForecast):
     entries_to_tell: float
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
-    def epsilon_for(self, error: float) -> float | None:
+    def epsilon_for(self, error: float, mode: int | None = None) -> float | None:
         """Find the least epsilon for an expected error, with the data of this forecast.
 
         Parameters
         ----------
         error : float
             Root mean square error of predictions, in units of the values, as `of_model`.
+        mode : int, optional
+            If given, `error` is that of averages of rows of this mode, as `average_error`. It
+            needs rank 0: where components are found, averages have less of the budget.
 
         Returns
         -------
@@ -140,15 +144,18 @@ class CompletionForecast(InvertibleForecast):
             From .01 to 10, to three digits; None if no epsilon reaches the error. Costs no
             privacy.
         """
-        return least_epsilon(lambda epsilon: self._again(epsilon=epsilon).of_model <= error)
+        reached = self._test_of(error, mode)
+        return least_epsilon(lambda epsilon: reached(self._again(epsilon=epsilon)))
 
-    def n_for(self, error: float) -> int | None:
+    def n_for(self, error: float, mode: int | None = None) -> int | None:
         """Find the least number of units for an expected error, at the estimator's epsilon.
 
         Parameters
         ----------
         error : float
             Root mean square error of predictions, in units of the values, as `of_model`.
+        mode : int, optional
+            As for :meth:`epsilon_for`.
 
         Returns
         -------
@@ -157,13 +164,49 @@ class CompletionForecast(InvertibleForecast):
             a ``unit_mode`` number of entries of a tensor of the same shape. None if no number
             reaches the error. Costs no privacy.
         """
-        question = self._asked()
-        mode, rank = question.parameters["unit_mode"], question.parameters["rank"]
+        question, reached = self._asked(), self._test_of(error, mode)
+        unit_mode, rank = question.parameters["unit_mode"], question.parameters["rank"]
         limits = (1, math.prod(question.numbers["shape"]))
-        if mode is not None:
+        if unit_mode is not None:
             # A mode has at least as many rows as its rank.
-            limits = (1 if isinstance(rank, Integral) else rank[mode], MOST_UNITS)
-        return least_number(lambda n: self._again(**self._sized(n)).of_model <= error, *limits)
+            limits = (1 if isinstance(rank, Integral) else rank[unit_mode], MOST_UNITS)
+        return least_number(lambda n: reached(self._again(**self._sized(n))), *limits)
+
+    def _test_of(self, error: float, mode: int | None) -> Callable[[Self], bool]:
+        """Test of whether a forecast has at most this `error` of predictions, or of averages."""
+        if mode is None:
+            return lambda other: other.of_model <= error
+        parameters, n_modes = self._asked().parameters, len(self.bias_errors)
+        if mode not in range(n_modes) or mode == parameters["unit_mode"]:
+            raise ValueError(
+                f"mode must be one of the {n_modes} modes, from 0 on, and not unit_mode; got "
+                f"{shown(mode)}."
+            )
+        if np.max(parameters["rank"]) > 0:
+            raise ValueError(
+                "Of averages no epsilon is the least where components are sought, which take "
+                "budget from them: forecast PrivateCPCompletion(0)."
+            )
+        return lambda other: other.average_error(mode) <= error
+
+    def average_error(self, mode: int, *, if_found: bool = False) -> float:
+        """Expected standard error of the average of a row, which is its bias plus the mean.
+
+        Parameters
+        ----------
+        mode : int
+            The row's mode; it has as many entries as other rows. NaN for ``unit_mode``.
+        if_found : bool, default=False
+            If components are found in any case, as in `bias_errors_if_found`.
+
+        Returns
+        -------
+        float
+            Root of the sum of the squares of both errors. Costs no privacy.
+        """
+        if if_found:
+            return math.hypot(self.mean_error_if_found, self.bias_errors_if_found[mode])
+        return math.hypot(self.mean_error, self.bias_errors[mode])
 
     def what_helps(self) -> dict[str, float]:
         """Find what would let components be found, each change by itself.

@@ -13,13 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.frames import is_dask, new_frame
-from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
+from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes, shown
 from sktensor_dp.checks.ranges import named_ranges
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks
 from sktensor_dp.estimator.base import NEIGHBOURS, NONE
 from sktensor_dp.estimator.data_norm import check_data_norm
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
-from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import precision_of
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
@@ -32,6 +31,7 @@ from sktensor_dp.gaussian_mixture.fitted import (
 )
 from sktensor_dp.gaussian_mixture.intervals import intervals_of
 from sktensor_dp.gaussian_mixture.plan import (
+    MixtureForecast,
     check_memory,
     forecast_mixture,
     no_intervals_by,
@@ -535,19 +535,27 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
         return low, high
 
-    def forecast(self, n_samples: int, n_features: int) -> Forecast:
+    def forecast(
+        self, n_samples: int, n_features: int, *, deviation: float | None = None
+    ) -> MixtureForecast:
         """Forecast the noise of a fit from public numbers.
 
         Parameters
         ----------
         n_samples, n_features : int
             Size of the data to come; a private number (`neighbours`) as a noisy count shows it.
+        deviation : float, optional
+            Public guess of the standard deviation of a group's samples along a column, for errors
+            of means. By default half of ``data_norm`` over the root of `n_features`, which is a
+            quarter of the ranges that :func:`scale_by_ranges` scales by; with ``"auto"`` it is 1,
+            and errors are in these deviations.
 
         Returns
         -------
-        Forecast
+        MixtureForecast
             Noise of a step's means beside one standard deviation of a group, for ``n_components``
-            groups of one size, and the least number of samples that would be enough for them.
+            groups of one size, the least number of samples that would be enough for them, and
+            errors of their means.
 
         Examples
         --------
@@ -558,8 +566,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         self._check_parameters()
         check_sizes(n_samples=n_samples, n_features=n_features)
         self._warn_of_budget()
-        question = Question.of(self, n_samples=n_samples, n_features=n_features)
-        return forecast_mixture(self, n_samples, n_features, question)
+        if deviation is not None and not Number(0, math.inf, "neither").accepts(deviation):
+            raise ValueError(f"deviation must be a number above 0, got {shown(deviation)}.")
+        return forecast_mixture(self, n_samples, n_features, deviation)
 
     def _check_combined(self, method: str = "fit") -> None:
         if method != "load":

@@ -2,14 +2,23 @@
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
-from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
+from sktensor_dp.estimator.forecast import (
+    Forecast,
+    Question,
+    ReleaseForecast,
+    counted_releases,
+    least_epsilon,
+    least_number,
+)
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales, clip_for
+from sktensor_dp.mixtures.skewness import scales_of_shifts
 from sktensor_dp.mixtures.start import TRIES
 from sktensor_dp.mixtures.uncertainty import n_scores
 from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
@@ -149,9 +158,81 @@ def rows_needed(estimator: Any, n_features: int) -> int:
     return math.ceil(max(ROWS_NEEDED * k * n_features / mu, LEAST_NEEDED * k))
 
 
+@dataclass(frozen=True, repr=False)
+class MixtureForecast(Forecast):
+    """Forecast of a mixture: noise of a step's means, and errors of the means of its groups.
+
+    Attributes
+    ----------
+    mean_error : float
+        Expected standard error of a group's mean along a column, for groups of one size that are
+        well apart, of samples without missing cells. A 90% interval reaches 1.645 times as far.
+    deviation : float
+        Assumed standard deviation of a group's samples along a column, in the same units.
+
+    Examples
+    --------
+    >>> from sktensor_dp import PrivateGaussianMixture
+    >>> forecast = PrivateGaussianMixture(1, data_norm=4.0).forecast(3000, 12)
+    >>> forecast.epsilon_for(), forecast.epsilon_for(mean_error=0.02)
+    (0.835, 1.67)
+    """
+
+    mean_error: float
+    deviation: float
+
+    def epsilon_for(self, verdict: str = "enough", mean_error: float = math.inf) -> float | None:
+        """Find the least epsilon for a verdict, and for an error of means.
+
+        Parameters
+        ----------
+        verdict : str, default="enough"
+            A verdict but ``"too few"``, as the property `verdict` gives it.
+        mean_error : float, optional
+            Largest `mean_error`.
+
+        Returns
+        -------
+        float or None
+            From .01 to 10, to three digits; None if 10 is not enough. Costs no privacy.
+        """
+        reached = self._test_of(verdict, mean_error)
+        return least_epsilon(lambda epsilon: reached(self._again(epsilon=epsilon)))
+
+    def n_for(self, verdict: str = "enough", mean_error: float = math.inf) -> int | None:
+        """Find the least number of samples for a verdict, and for an error of means.
+
+        Parameters
+        ----------
+        verdict, mean_error
+            As for :meth:`epsilon_for`.
+
+        Returns
+        -------
+        int or None
+            At most a billion; None if that is not enough. Costs no privacy.
+        """
+        reached = self._test_of(verdict, mean_error)
+        return least_number(lambda n: reached(self._again(n_samples=n)))
+
+    def _test_of(self, verdict: str, mean_error: float = math.inf) -> Callable[[Any], bool]:
+        is_as_good = super()._test_of(verdict)
+        return lambda other: is_as_good(other) and other.mean_error <= mean_error
+
+    @property
+    def assumptions(self) -> list[str]:
+        """Sentences on what is assumed of the data, and on errors of means that follow."""
+        return [
+            *super().assumptions,
+            f"Means are expected to err by {self.mean_error:.2g} (standard error) if samples are "
+            f"typically {self.deviation:.2g} from their group's mean along a column (deviation=): "
+            "by more where groups overlap, or samples have missing cells.",
+        ]
+
+
 def forecast_mixture(
-    estimator: Any, n_samples: int, n_features: int, question: Question
-) -> Forecast:
+    estimator: Any, n_samples: int, n_features: int, deviation: float | None
+) -> MixtureForecast:
     """Noise of a step's means, and the number of samples that groups of one size need."""
     plan = plan_mixture(estimator, n_samples, n_features)
     k, clip = plan.n_components, plan.clip
@@ -166,9 +247,21 @@ def forecast_mixture(
     law = "Groups are assumed to have equally many samples."
     if k > 1:
         law += f" {TAILS}"
-    return Forecast(
-        (row,), n_samples, rows_needed(estimator, n_features), k, law=law, count_sigma=count_sigma,
-        _question=question,
+    if deviation is None:  # a quarter of the range of columns that are scaled to one
+        deviation = plan.radius / (2 * math.sqrt(n_features)) if not plan.chooses_norm else 1.0
+    by_noise = k * deviation * shift_sigma
+    if k == 1:  # its mean is of rows of any length in the ball, as `release_filled` has them
+        shift_scale = scales_of_shifts(n_features).shift
+        of_length = plan.radius if not plan.chooses_norm else 2 * math.sqrt(n_features) * deviation
+        by_noise = of_length * math.sqrt(2 / shift_scale) * sigma
+    by_noise /= math.sqrt(plan.n_steps / 2)  # the last half of the steps is averaged
+    return MixtureForecast(
+        (row,), n_samples, rows_needed(estimator, n_features), k, count_sigma=count_sigma,
+        law=law,
+        mean_error=math.hypot(by_noise, deviation * math.sqrt(k / n_samples)), deviation=deviation,
+        _question=Question.of(
+            estimator, n_samples=n_samples, n_features=n_features, deviation=deviation
+        ),
     )  # fmt: skip
 
 

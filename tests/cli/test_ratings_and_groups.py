@@ -18,6 +18,8 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateGaussianMixture,
 )
+from sktensor_dp.cli.arguments import parse
+from sktensor_dp.cli.execution import KINDS_OF_RUN
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS, OF_SEVERAL
 from sktensor_dp.cli.officer import PAGES
@@ -504,9 +506,10 @@ def test_codes_among_numbers_stop_a_run_and_absent_intervals_have_a_reason(
     asked = (*RANGES, "--missing", "NA", "?", "-999", "--groups", 2, "--epsilon", 4)
 
     def run(every: int, code: str, status: int, *more: object) -> Answer:
-        """Write a code instead of each so many-th age."""
+        """Write a code instead of each so many-th age; for each eighth, of visits, too."""
         coded = [
-            [who, age if n % every else code, n_of] for n, (who, age, n_of) in enumerate(cells)
+            [who, *((age, n_of) if n % every else (code, code if every == 8 else n_of))]
+            for n, (who, age, n_of) in enumerate(cells)
         ]
         visits.write_text("\n".join([head, *map(",".join, coded)]), "utf-8")
         return command(
@@ -522,6 +525,10 @@ def test_codes_among_numbers_stop_a_run_and_absent_intervals_have_a_reason(
     few = run(9, "-9", 2).err
     assert re.search(rf"\(age in its range: (8|9)\d\.\d%, .*\. {codes} as -9\? --missing", few)
     assert units not in few
+    # Columns of one cause are asked about at once.
+    both = run(8, "-9", 2).err
+    assert re.search(r"\(age in .*%, visits in .*%, and 9\d\.\d% of each are needed; ", both)
+    assert f"{codes.replace('age', 'age, visits')} as -9? --missing" in both
     # One in two hundred passes, and is named beside the averages.
     some = run(200, "-9", 0, "--epsilon", "inf").out
     assert "Of rows perhaps 0.5% fail 'age in its range'" in some
@@ -754,36 +761,45 @@ def test_wrong_ranges_are_named(command, visits, ranges, told):
     "arguments",
     [
         ("topics", "--persons", 3000, "--words", 500, "--topics", 5),
-        ("ratings", "--persons", 3000, "--items", 100, "--bounds", 1, 5),
+        ("ratings", "--persons", 3000, "--items", 100, "--bounds", 1, 5, "--error", 0.92),
+        ("ratings", "--persons", 3000, "--items", 100, "--bounds", 1, 5, "--average-error", 0.05),
         ("groups", "--persons", 3000, "--columns", 6),
+        ("groups", "--persons", 3000, "--columns", 6, "--groups", 1, "--within", 0.01),
     ],
 )
 def test_forecasts_need_no_file(command, arguments, tmp_path):
-    done = command("forecast", *arguments, "--epsilon", 2)
+    has_target = arguments[-2] in ("--error", "--average-error", "--within")
+    asked, target = (arguments[:-2], arguments[-2:]) if has_target else (arguments, ())
+    alone = ("--rank", 0) if "--average-error" in target else ()
+    done = command("forecast", *asked, "--epsilon", 2)
     assert done.err == ""
     assert done.out.strip()
     assert list(tmp_path.iterdir()) == []
-    one = [1 if word == 3000 else word for word in arguments]
+    one = [1 if word == 3000 else word for word in asked]
     assert re.search("1 person[^s]", command("forecast", *one).out)
-    target = ("--error", 0.92) if "ratings" in arguments else ()
-    for sought, more in (("epsilon", 1.02), ("persons", 1.01)):
-        found = command("forecast", *arguments, "--find", sought, *target).out.splitlines()[-1]
-        least = float(re.search(f" from --{sought} ([0-9.]+)", found)[1])
-        if sought == "persons":  # the number asked for need not be given
-            place = arguments.index("--persons")
-            rest = (*arguments[:place], *arguments[place + 2 :])
-            alone = command("forecast", *rest, "--find", sought, *target).out
-            assert alone.splitlines()[-1] == found
-            assert f"{least:,.0f} persons" in alone
+    place = asked.index("--persons")
+    rest = (*asked[:place], *asked[place + 2 :])
+    for sought, kept in (("epsilon", asked), ("persons", rest)):
+        *lines, found = command("forecast", *kept, "--find", sought, *target).out.splitlines()
+        least = re.search(f" from --{sought} ([0-9.]+) on ", found)[1]
+        # The forecast is that of what is found.
+        given = (*kept, *alone, f"--{sought}", least)
+        assert command("forecast", *given).out.splitlines() == lines
         # What is found is enough by itself, and less is not.
-        for factor in (1.0, 1 / more):
-            asked = [*arguments, "--epsilon", 4]
-            value = least * factor if sought == "epsilon" else int(least * factor)
-            asked[asked.index(f"--{sought}") + 1] = value
-            again = command("forecast", *asked, "--find", sought, *target).out
-            if "ratings" not in arguments:
-                assert "; may be enough from about " in again
-                assert again.startswith(("Enough:", "Enough if")) is (factor == 1.0)
+        options = parse([*map(str, ("forecast", *given, *target, "--find", sought))])
+        run = KINDS_OF_RUN[asked[0]](options)
+        run.n_units, run.n_items = options.persons, options.items or 0
+        run.build()
+        assert run.is_enough()
+        less = int(least) - 1 if sought == "persons" else 0.99 * float(least)
+        assert not run.changed(**{"n_units" if sought == "persons" else sought: less}).is_enough()
+    if target:
+        *lines, found = command(
+            "forecast", *asked, "--find", "epsilon", target[0], 1e-3, status=0
+        ).out.splitlines()
+        assert found.startswith("No --epsilon up to 10, as above, would be enough for 3,000 person")
+        assert " if " in found
+        assert command("forecast", *asked, *alone, "--epsilon", 10).out.splitlines() == lines
 
 
 @pytest.mark.parametrize(
@@ -842,10 +858,9 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     assert re.match(said, sought.err)
     reached = ("--deviation", 1.5, "--find", "epsilon", "--error", 1.35)
     wider = command("forecast", "ratings", *asked, *reached).out
-    reached = "A typical error of 1.35 from --epsilon"
-    assert (reached in wider) is ("The forecast there says of averages: " in wider) is (persons > 9)
-    found = re.search(r"often as others errs by ([\d.]+), where items differ by 0\.6\.\n", wider)
-    least = re.search(r"The smallest typical error there is ([\d.]+)\.\n", wider)
+    assert ("A typical error of 1.35 from --epsilon" in wider) is (persons > 9)
+    found = re.search(r"rated as often as others: ([\d.]+), of which", wider)
+    least = re.search(r"averages of items too +([\d.]+)\n", wider)
     assert (float(found[1]) < 0.7) if persons > 9 else float(least[1]) > 1.35
 
 
@@ -878,4 +893,9 @@ def test_a_forecast_of_ratings_says_what_directions_cost(command):
     assert float(errors[2]) > 1.3 * float(errors[1])
     enough = command("forecast", "ratings", "--persons", 9000, *larger[2:], 20).out
     assert "may be enough for one direction" in enough
-    assert "8% of how ratings vary: of weaker ones none may be found" in enough
+    assert "differ, if directions hold 0.08 of the variance of ratings (9,000 persons" in enough
+    assert "too few for one direction in which persons differ, if" in shown
+    strong = command("forecast", "ratings", *larger, 4, "--direction-share", 0.4).out
+    assert (
+        "may be enough for one direction in which persons differ, if directions hold 0.4 " in strong
+    )

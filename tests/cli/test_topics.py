@@ -446,7 +446,10 @@ def test_public_words_are_read_in_any_form(command, posts, tmp_path):
     # More persons would not help where words are too few.
     few = ("--vocabulary", "plain.txt", "--topics", 14)
     stopped = command("topics", posts, "--text", "post", *few, status=2).err
-    assert "oo few: 5,973 texts for at most 14 topics; more texts would not be enough" in stopped
+    assert (
+        "oo few: 5,973 texts for at most 14 topics at epsilon 4; more texts would not be enough"
+        in stopped
+    )
     assert re.search(r"error: too many topics for this, .* with --topics 12", stopped)
 
 

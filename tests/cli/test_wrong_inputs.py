@@ -17,6 +17,7 @@ ROOT = Path(sktensor_dp.__file__).parents[1]
 TEXT = ("topics", "posts.csv", "--text", "post")
 STARS = ("--person", "author", "--item", "post", "--rating", "age", "--items-are-public")
 
+SIZES = ("--persons", 300, "--items", 20, "--bounds", 1, 5)
 RATED = ("--person", "who", "--item", "what", "--rating", "stars", "--bounds", 1, 5)
 
 
@@ -186,6 +187,23 @@ WRONG = [
     ),
     (("ratings", "stars.tsv", *RATED, "--title", "name", "--items-are-public"), "--title needs"),
     (("groups", "posts.csv"), "--range COLUMN LOW HIGH must be given"),
+    (
+        ("forecast", "groups", "--rows", 5000, "--columns", 3),
+        "unrecognized arguments: --rows 5000; did you mean --persons?",
+    ),
+    (
+        ("forecast", "ratings", *SIZES, "--error", 0.9),
+        "--error needs --find epsilon or --find pers",
+    ),
+    (("forecast", "ratings", *SIZES, "--find", "epsilon"), "--find needs --error X or --average-e"),
+    (
+        ("forecast", "ratings", *SIZES, "--find", "epsilon", "--average-error", 0.1, "--rank", 2),
+        "--average-error needs --rank 0: directions take budget from averages",
+    ),
+    (
+        ("forecast", "ratings", *SIZES, "--direction-share", 0.98),
+        "argument --direction-share: must be a number from 0 to 0.9, got '0.98'",
+    ),
     (("forecast",), "required"),
     (("budget",), "required"),
     (("budget", "show"), "required"),

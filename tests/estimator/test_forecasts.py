@@ -59,6 +59,7 @@ REFUSED = [
     (PrivateCountVectorizer(), (10,), {"document_length": 0}, "document_length must be an int >="),
     (PrivateCountVectorizer(epsilon=-1.0), (10,), {}, "'epsilon' parameter"),
     (PrivateGaussianMixture(3), (10, 2), {}, "'data_norm' parameter .* must be given"),
+    (PrivateGaussianMixture(3, data_norm=1.0), (10, 2), {"deviation": 0}, "deviation must be a nu"),
     *((completion(), sizes, {}, "int >= 1|two lengths") for n in (0, False, 1.5, -3)
       for sizes in ((n, (60, 9)), (10, (4, n)), (10, (4,)))),
     *((completion(mode), (300, (60, 9)), {name: value}, f"'{name}' parameter")
@@ -112,6 +113,9 @@ TARGETS = [
     (PrivateSpectralLDA(5, neighbours="add_remove"), (3000, 2000), "likely too few"),
     (PrivateTensorPowerMethod(4, data_norm=1.0), (1000, 20), "enough"),
     (PrivateTensorPowerMethod(4, data_norm=1.0, delta=0), (1000, 20), "enough"),
+    (PrivateGaussianMixture(1, data_norm=3.0), (3000, 9), ("enough", 0.05)),
+    (PrivateGaussianMixture(3, data_norm="auto"), (3000, 9), ("may be enough", 0.06)),
+    (PrivateCPCompletion(0, bounds=(1, 5), unit_mode=0), (9000, (300, 90)), (0.3, 1)),
     (PrivateCPCompletion(2, bounds=(1, 5)), (9000, (300, 90)), 0.95),
     (PrivateCPCompletion(2, bounds=(1, 5), unit_mode=0), (9000, (300, 90)), 0.92),
     (PrivateTuckerCompletion((2, 2, 1), bounds=(0, 1), unit_mode=1), (9000, (40, 30, 20)), 0.235),
@@ -120,10 +124,12 @@ TARGETS = [
 
 @pytest.mark.parametrize(("model", "sizes", "target"), TARGETS)
 def test_least_epsilon_and_number_for_a_target_reach_it_and_less_does_not(model, sizes, target):
+    target = target if isinstance(target, tuple) else (target,)
+
     def reached(forecast):
-        if isinstance(target, str):
-            return forecast._test_of(target)(forecast)
-        return forecast.of_model <= target
+        if isinstance(target[0], str):
+            return forecast._test_of(*target)(forecast)
+        return (forecast.average_error(target[1]) if target[1:] else forecast.of_model) <= target[0]
 
     def sized(n):
         unit = getattr(model, "unit_mode", None)
@@ -133,7 +139,7 @@ def test_least_epsilon_and_number_for_a_target_reach_it_and_less_does_not(model,
         return max(round(sizes[0] / sizes[1][unit] * n), 1), tuple(shape)
 
     asked = pickle.loads(pickle.dumps(model.forecast(*sizes)))
-    epsilon, n = asked.epsilon_for(target), asked.n_for(target)
+    epsilon, n = asked.epsilon_for(*target), asked.n_for(*target)
     assert 0.01 < epsilon <= 10
     assert 1 < n < 10**9
     for part, enough in ((1.0, True), (0.98, False)):
@@ -150,6 +156,12 @@ def test_targets_that_nothing_reaches_have_no_epsilon():
     # Here any value within the bounds does.
     assert ratings.epsilon_for(1.6) == 0.01
     assert ratings.n_for(1.6) == 1
+    ratings = PrivateCPCompletion(2, bounds=(1, 5), unit_mode=0).forecast(9000, (300, 90))
+    for wrong in (0, 2, "items"):
+        with pytest.raises(ValueError, match="mode must be one of the 2 modes, from 0 on, and not"):
+            ratings.epsilon_for(0.1, wrong)
+    with pytest.raises(ValueError, match=r"no epsilon is the least .* PrivateCPCompletion\(0\)"):
+        ratings.n_for(0.1, 1)
     for wrong in ("too few", "good"):
         with pytest.raises(ValueError, match="verdict must be one of 'enough'"):
             PrivateSpectralLDA().forecast(100, 50).epsilon_for(wrong)

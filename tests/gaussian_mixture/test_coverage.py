@@ -158,6 +158,20 @@ def test_a_small_complete_table_is_taken_as_complete(seed):
         np.testing.assert_allclose(found, np.hypot(model._mean_errors.missed, sampling), rtol=0.03)
 
 
+@pytest.mark.parametrize(("k", "n", "epsilon"), [(1, 1000, 1.0), (1, 20_000, 2.0), (3, 3000, 4.0)])
+def test_errors_of_means_are_as_forecast(k, n, epsilon, seed):
+    rng = np.random.default_rng(seed)
+    X = np.array([[0.5, 0, 0, 0], [-0.5, 0.5, 0, 0], [-0.5, -0.5, 0, 0]])[rng.integers(k, size=n)]
+    X = np.clip(X + rng.normal(0, 0.15, X.shape), -1, 1)
+    model = PrivateGaussianMixture(
+        k, data_norm=2.0 if k == 1 else "auto", epsilon=epsilon, random_state=0
+    )
+    expected = model.forecast(n, 4, deviation=0.15).mean_error
+    assert model.forecast(n, 4).epsilon_for(mean_error=1e-4) is None
+    found = np.ptp(model.fit(X).means_interval(0.6827), axis=0) / 2
+    assert np.median(found) == pytest.approx(expected, rel=0.25)
+
+
 def test_means_are_those_of_all_rows_where_some_drop_out_for_what_is_seen(seed):
     """Plain averages of steps left a third of the way; shifts of few cells counted less."""
     made, alarms = [], 0
