@@ -32,6 +32,12 @@ from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.person_bounds import PersonBounds, release_person_bounds
+from sktensor_dp.spectral_lda.share_differences import (
+    are_dates,
+    clear_differences,
+    from_first_to_last,
+    to_all_groups,
+)
 from sktensor_dp.spectral_lda.share_noise import (
     confusion_of,
     noise_of_seen,
@@ -413,9 +419,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
         **Privacy.** Made of released values alone; costs nothing.
         """
-        check_is_fitted(self)
-        if not Number(0, 1, closed="neither").accepts(level):
-            raise ValueError(f"level must be a number between 0 and 1, got {shown(level)}.")
+        self._check_level(level)
         deviations = float(ndtri((1 + level) / 2))
         reach = deviations**2
         n = self._seen  # NaN where noise hides it, so that both ends are NaN, too
@@ -446,6 +450,62 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         # At a higher level than that of `hidden_` the count may be hidden: any share is possible.
         is_hidden = n**2 <= noise * c
         return np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)
+
+    def differences(
+        self, level: float = 0.9, *, sampling: bool = True
+    ) -> tuple[Floats, Floats, Floats]:
+        """Differences of the shares of each group to those of all groups together.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            About this fraction of their intervals holds the difference.
+        sampling : bool, default=True
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        difference, low, high : ndarray of shape (n_values, n_topics)
+            NaN where noise hides the count of the group.
+
+        Notes
+        -----
+        Intervals are narrower than those of two shares suggest: errors of topics move the shares of
+        all groups alike. Of 100 intervals of level 0.9 that hold no 0 ten may do so by noise and
+        chance; ``print`` lists those that all hold together, nine times in ten.
+
+        **Privacy.** Made of released values alone; costs nothing.
+        """
+        self._check_level(level)
+        return to_all_groups(self, level, sampling=sampling)
+
+    def trend(self, level: float = 0.9, *, sampling: bool = True) -> tuple[Floats, Floats, Floats]:
+        """Change of the shares from the first of `values` to the last, which are in order.
+
+        Parameters
+        ----------
+        level, sampling : float, bool
+            As for :meth:`differences`.
+
+        Returns
+        -------
+        change, low, high : ndarray of shape (n_topics,)
+            Along a line through the shares of all groups that can be seen, equally far apart;
+            NaN if noise hides all but one.
+
+        Notes
+        -----
+        **Privacy.** Made of released values alone; costs nothing.
+        """
+        self._check_level(level)
+        change, low, high = from_first_to_last(self, level, sampling=sampling)
+        return change[0], low[0], high[0]
+
+    def _check_level(self, level: float) -> None:
+        """Raise unless this is fitted, and `level` is between 0 and 1."""
+        check_is_fitted(self)
+        if not Number(0, 1, closed="neither").accepts(level):
+            raise ValueError(f"level must be a number between 0 and 1, got {shown(level)}.")
 
     def _interval_of_counts(self, level: float) -> tuple[Floats, Floats]:
         """Ends (n_values,) of intervals of numbers of texts, after units were scaled down."""
@@ -482,6 +542,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         each = f"texts, up to {self.texts_per_person_:.3g} each"
         head = ("group", each if scaling else "texts", *topics)
         notes = [
+            *filter(None, [clear_differences(self)]),
             "Within (90%), for noise and chance, under these topics: groups that write more than "
             "others of a topic that was not found differ in these, too.",
             OF_TOPICS,
@@ -541,9 +602,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             One row for each group and topic: ``group``, ``texts_scaled`` (`counts_`) and the ends
             of its interval, ``texts_low`` and ``texts_high``, ``hidden``, ``topic`` (numbered from
             1 as in ``topic_table``), its ``visibility``, ``share``, ``noise_std``,
-            ``sampling_std``, the ends of the interval, ``low`` and ``high``, and what it leaves
-            out, alike in all rows: ``texts_per_person`` and ``scaled_down_at_most``, NaN where the
-            bound was given for persons: it may be anybody.
+            ``sampling_std``, the ends of the interval, ``low`` and ``high``, the ``difference`` to
+            all groups with its ends (:meth:`differences`), the ``trend`` with its ends
+            (:meth:`trend`; NaN unless `values` are dates), alike in all rows of a topic, and what
+            intervals leave out, alike in all rows: ``texts_per_person`` and
+            ``scaled_down_at_most``, NaN where the bound was given for persons: it may be anybody.
         """
         return new_frame(self.columns(level), backend)
 
@@ -558,6 +621,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "share": self.shares_, "noise_std": self.noise_std_,
             "sampling_std": self.sampling_std_, "low": low, "high": high,
         }  # fmt: skip
+        trends = self.trend(level) if are_dates(self.values) else np.full((3, k), np.nan)
+        for end, cells, row in zip(
+            ("", "_low", "_high"), self.differences(level), trends, strict=True
+        ):
+            of_cells |= {f"difference{end}": cells, f"trend{end}": np.tile(row, (n_groups, 1))}
         return {
             "group": [value for value in self.values for _ in range(k)],
             "texts_scaled": np.repeat(np.maximum(self.counts_.round(), 0), k).tolist(),
