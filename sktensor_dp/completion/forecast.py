@@ -311,14 +311,13 @@ class CompletionForecast(InvertibleForecast):
             less = {"epsilon": 0.99 * number} if name == "epsilon" else self._sized(int(number) - 1)
             is_sought = name == "each" or self._seeks(**less)
             (by_odds if is_sought else by_plan).append(words[name].format(number))
-        ways = [
-            f"{', or with '.join(of_kind)}: {why}"
-            for of_kind, why in (
-                (by_odds, "the least, at about even odds"), (by_plan, "with less a fit seeks none")
-            ) if of_kind
-        ]  # fmt: skip
+        ways = []
         if parameters["unit_mode"] is None and self._finds_by_persons():
-            ways.insert(0, "unit_mode=0 (all values of a person are protected; fold_in predicts)")
+            ways.append("unit_mode=0 (all values of a person are protected; fold_in predicts)")
+        if by_odds:
+            ways.append(f"{', or with '.join(by_odds)}: the least, at about even odds")
+        if by_plan:
+            ways.append(f"{', or with '.join(by_plan)}: with less a fit seeks none")
         if ways:
             beginning = f"If components hold {share} of the variance, one could be found with "
             return f"{beginning}{'; or with '.join(ways)}."
@@ -396,12 +395,13 @@ class CompletionForecast(InvertibleForecast):
     def assumption(self) -> str:
         """Sentence on what is assumed of values."""
         is_one = np.max(self._asked().parameters["rank"]) == 1
-        return (
+        said = (
             f"Values are assumed to have a deviation of {self.of_mean:.3g}, the biases of each "
             f"mode one of {self.bias_deviation:.3g}, and "
             f"{'the one component of rank 1' if is_one else 'components'} "
-            f"{self.component_share:.0%} of the variance.{OF_TWO_KINDS * self._is_assumed}"
+            f"{self.component_share:.0%} of the variance."
         )
+        return said + OF_TWO_KINDS if self._is_assumed else said
 
     @property
     def _is_assumed(self) -> bool:

@@ -237,17 +237,21 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         texts = float(self.texts_per_person) if is_given else 1.0
         with self._session(chunks, plan) as ask:
             order = 1 if ask.is_pure else 2  # of the norm that noise is in proportion to
-            bounds = PersonBounds(texts, texts, texts, float(ask.n_units * is_given))
+            bounds = PersonBounds(
+                largest=texts,
+                few=texts,
+                spread=texts,
+                most_beyond=float(ask.n_units) if is_given else 0.0,
+            )
             if ask.left(NormHistogram):
                 noise = self._noise_of_mean(ask.n_units, plan)
                 bounds = release_person_bounds(ask, order, shape, noise)
             largest, few = bounds.largest * NORM_SLACK, bounds.few * NORM_SLACK
-            rest, rest_sigma, uses = np.zeros(shape), 0.0, ask.left(SharesByGroup)
+            rest, rest_sigma = np.zeros(shape), 0.0
             if few < largest:
                 beyond_few = ask(SharesByGroup(largest, order, few)).as_sum()
                 rest, rest_sigma = beyond_few.value.reshape(shape), beyond_few.sigma
-                uses = uses - 1
-            sums = ask(SharesByGroup(few, order), pooled=uses).as_sum()
+            sums = ask(SharesByGroup(few, order), pooled=ask.left(SharesByGroup)).as_sum()
         found = {
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
             "rest_sums_": rest, "rest_sigma_": rest_sigma,
@@ -268,7 +272,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the sums, and of the histogram by which their two bounds are chosen."""
-        chooses, name = grouped and self.texts_per_person == "auto", SharesByGroup.name
+        name = SharesByGroup.name
+        chooses = grouped and self.texts_per_person == "auto"
         fractions = defaults.FRACTIONS["shares_by_group"] if chooses else {name: 1.0}
         uses = {name: 1 + chooses}
         return ReleasePlan.split(epsilon or self.epsilon, self.delta, fractions, uses)
