@@ -15,6 +15,9 @@ DATE = re.compile(
     r"(?P<year>(?:19|20)\d\d)(?:(?P<mark>[-/.])(?P<month>0?[1-9]|1[0-2])"
     r"(?:(?P=mark)(?P<day>0?[1-9]|[12]\d|3[01])(?:[T ]\d\d?:.*)?)?)?"
 )
+# A date with the day first, as dots say; with slashes nobody can tell day from month.
+DAY_FIRST = re.compile(r"(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d\d)(?:,? \d\d?:.*)?")
+FORMS = "2025-01-31 or 31.01.2025"  # of dates, in words
 PARTS = {"year": 4, "month": 7, "day": 10}  # characters of a date up to its month, and so on
 WHOLE_NUMBER = re.compile(r"^(\d+)\.0+$")  # number in a column that once had empty cells
 
@@ -26,6 +29,8 @@ def listed_name(cell: str) -> str:
 
 class ListedGroups:
     """Public list of groups. If all are years, months or days, a date counts for its own.
+
+    Outer blanks, and capital letters unless two names differ in these alone, do not matter.
 
     Attributes
     ----------
@@ -41,11 +46,16 @@ class ListedGroups:
         forms = {None if date is None else (len(date[0]), date["mark"]) for date in dates}
         length, self._mark = (forms.pop() if len(forms) == 1 else None) or (0, "")
         self.part = next((part for part, end in PARTS.items() if end == length), "")
+        folded = {value.casefold(): value for value in values}
+        self._by_letters = folded if len(folded) == len(values) else {}
 
     def group_of(self, cell: str) -> str:
         """Name by which a cell is looked up: the whole, or of a date that part."""
         name = listed_name(cell)
-        if not self.part or (date := DATE.fullmatch(name)) is None:
+        if not self.part:
+            return self._by_letters.get(name.casefold(), name)
+        name = DAY_FIRST.sub(r"\3-\2-\1", name)
+        if (date := DATE.fullmatch(name)) is None:
             return name
         parts = [date[part].zfill(2) for part in PARTS if date[part]]
         return (self._mark or "-").join(parts)[: PARTS[self.part]]

@@ -23,12 +23,14 @@ def topics_on_screen(title: str, topics: Sequence[Topic], unit: str) -> Table:
     ]
     rows = [
         (
-            f"{topic.number}{'*' if topic.hidden else ''}", f"{topic.weight:.1%}",
+            f"{topic.number}{'*' * (topic.hidden and len(topics) > 1)}", f"{topic.weight:.1%}",
             " ".join(topic.distinctive[:8]) or "-",
         )
         for topic in topics
     ]  # fmt: skip
-    if any(topic.hidden for topic in topics):
+    if len(topics) == 1:
+        notes.append("No second topic was seen: this one is how often words are used in all texts.")
+    elif any(topic.hidden for topic in topics):
         notes.append(
             "* hidden by noise: no word is known to be more likely in it than in all texts; do "
             "not report it. It may be a mixture of others, whose shares are then too small"

@@ -17,6 +17,7 @@ from sktensor_dp.cli.document_shares import TextLabels, name_of, write_shares
 from sktensor_dp.cli.folder import Folder, runs_with
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.public_lists import (
+    FORMS,
     ListedGroups,
     public_values,
     stop_words,
@@ -227,6 +228,8 @@ class Topics(Run):
         if self._public_words:
             no_text = "Is --text the column of the texts, and --vocabulary in their language?"
         no_group = "Is --by the column of --by-values, and are these written as there?"
+        if self.options.by is not None and self._listed_groups.part:
+            no_group += f" Dates count if written as {FORMS}, and not as 01/31/2025."
         some_groups = (
             "Does --by-values lack some of the groups? If on purpose, go on: texts of others count "
             "for none."
@@ -280,7 +283,7 @@ class Topics(Run):
             words = f"{len(self._names):,} were kept, of {words}"
         settings = {**super().settings(), "words": words}
         if self.options.by is not None and (part := self._listed_groups.part):
-            settings["by"] = f"{settings['by']}, of a date, as 2025-01-31, its {part}"
+            settings["by"] = f"{settings['by']}, of a date, as {FORMS}, its {part}"
         if self.options.stop_words and self._stop_words:
             n_words = counted(len(self._stop_words), "word")
             settings["stop words"] = f"{n_words} of {Path(self.options.stop_words).name}"
@@ -377,16 +380,15 @@ class Topics(Run):
             forecast = run.forecast()
             return bool(forecast.n_samples >= forecast.n_samples_needed)
 
-        if self.is_enough():
+        if self.is_enough() and not vars(self.options).get("find"):
             return ""
         n = least_number(lambda n: reached(self.changed(n)))
         epsilon = least_epsilon(lambda epsilon: reached(self.changed(epsilon=epsilon)))
-        ways = [f"{rounded_up(n)} {self.unit}s"] if n else []
-        ways += [f"--epsilon {epsilon:g}"] if epsilon else []
+        ways = [f"from {rounded_up(n)} {self.unit}s on"] if n else []
+        ways += [f"with as many as now from --epsilon {epsilon:g} on"] if epsilon else []
         if not ways:
             return ""
-        seen = most_of(self.options.topics)
-        return f" Half of all runs see {seen} or more from {', or from '.join(ways)}, on."
+        return f" Half of all runs see {most_of(self.options.topics)} or more {', or '.join(ways)}."
 
     def _forecast_of_groups(self) -> str:
         """Forecast of the noise of shares by group."""

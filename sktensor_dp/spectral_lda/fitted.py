@@ -131,7 +131,10 @@ def warnings_of_noise(
         return ()
     fitted = f"{len(found.topics)} were fitted"
     if len(found.topics) == 1:
-        fitted = "one topic was fitted, the word frequencies"
+        fitted = (
+            "pairs of words show no second one, so the rest of the budget went to one topic, the "
+            "word frequencies"
+        )
     is_noisy = math.isfinite(plan.releases.epsilon)
     at = " at this epsilon" if is_noisy else ""
     said = [

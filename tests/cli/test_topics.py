@@ -15,7 +15,7 @@ from commands import N_PERSONS, N_TEXTS, SECRET, SMALL, stated, table
 
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
-from sktensor_dp.cli import topics
+from sktensor_dp.cli import topic_tables, topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER
@@ -249,8 +249,11 @@ def test_how_long_texts_are_is_said_where_the_verdict_depends_on_it(command, tmp
     for asked_for in (("forecast", "topics", "--persons", 6000), (*asked, "--forecast")):
         done = command(*asked_for)
         assert depends in done.out + done.err
-        half = r"Half of all runs see 8 or more from about [\d,]+ persons, or from --epsilon [\d.]+"
-        assert re.search(f"Likely to be seen: .* of 10 topics. {half}, on.", done.out + done.err)
+        half = (
+            r"Half of all runs see 8 or more from about [\d,]+ persons on, or with as many as now "
+            r"from --epsilon [\d.]+ on\."
+        )
+        assert re.search(f"Likely to be seen: .* of 10 topics. {half}", done.out + done.err)
     shown = command(*asked, "--words-per-text", 50, "--forecast").err
     assert "about 50 words, too few with about 5 (--words-per-text)" in shown
     # Where longer texts would do, a run that stops says so.
@@ -399,6 +402,15 @@ def test_topics_found_and_hidden_are_counted(hidden, said):
     assert "--epsilon" not in run.doubts(4.0)
     run._topics = 10 * [SimpleNamespace(hidden=False)]
     assert run.doubts(50.0) == ""
+
+
+def test_one_topic_alone_is_no_mixture_of_others():
+    one = SimpleNamespace(number=1, hidden=True, weight=1.0, distinctive=())
+    alone, first = (str(topic_tables.topics_on_screen("", n * [one], "text")) for n in (1, 2))
+    assert "1*" not in alone
+    assert "No second topic was seen" in alone
+    assert "1*" in first
+    assert "a mixture of others" in first
 
 
 def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, tmp_path):
@@ -601,12 +613,35 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
             "month",
             {
                 **dict.fromkeys(
-                    ("2025-01-31", "2025/1/5", " 2025-01 ", "2025-01-31 14:05", "2025.01.31T9:00Z"),
+                    (
+                        "2025-01-31",
+                        "2025/1/5",
+                        " 2025-01 ",
+                        "2025-01-31 14:05",
+                        "2025.01.31T9:00Z",
+                        "31.01.2025",
+                        "1.1.2025 14:05",
+                    ),
                     "2025-01",
                 ),
-                **{one: one for one in ("2025", "31.1.2025", "2025-13-01", "20250131", "jan", "")},
+                **{
+                    one: one
+                    for one in (
+                        "2025",
+                        "01/31/2025",
+                        "31-01-2025",
+                        "31.13.2025",
+                        "2025-13-01",
+                        "20250131",
+                        "jan",
+                        "",
+                    )
+                },
             },
         ),
+        # Capital letters matter where names differ in these alone.
+        ("North,south", "", {"north ": "North", "SOUTH": "south", "west": "west"}),
+        ("a,A", "", {"a": "a", "A": "A"}),
         ("2024,2025", "year", {"2025-01-31": "2025", "2025.0": "2025", "2025": "2025", "1": "1"}),
         ("2025/01/31,", "day", {"2025-01-31 14:05": "2025/01/31", "2025-01": "2025/01"}),
         *(
@@ -629,7 +664,9 @@ def test_a_column_of_dates_fits_a_list_of_months(command, dated, monkeypatch):
     monkeypatch.setattr(topics.Topics, "fit", interrupted)
     asked = ("topics", dated, "--text", "post", "--person", "author", *SMALL[:-1], "--by", "month")
     said = command(*asked, "--by-values", "2025-01,2025-02", status=130).err
-    assert "by: column 'month', of a date, as 2025-01-31, its month; by values: 2025-01," in said
+    assert (
+        "by: column 'month', of a date, as 2025-01-31 or 31.01.2025, its month; by values: " in said
+    )
     assert "Of rows perhaps 25." in said
     said = command(*asked, "--by-values", "01/2025,02/2025", "--output", "other", status=2).err
     assert "Too few rows match (texts of a group of --by-values: " in said

@@ -104,7 +104,7 @@ def test_steps_of_topics_take_a_part_of_the_limit_on_counts(seed, epsilon):
 def test_words_take_the_budget_of_all_steps_where_pairs_show_one_topic():
     X = np.random.default_rng(0).multinomial(8, np.full(300, 1 / 300), size=300)
     lda = PrivateSpectralLDA(4, epsilon=0.01, random_state=0)
-    with pytest.warns(NotEnoughDataWarning, match="one topic was fitted, the word frequencies"):
+    with pytest.warns(NotEnoughDataWarning, match="went to one topic, the word frequencies"):
         assert [len(query.topics) for query in steps_of(lda, X)] == [1]
     assert lda.n_components_ == 1
     (row,) = [row for row in lda.privacy_report_.rows if row.name == "expected_counts"]
