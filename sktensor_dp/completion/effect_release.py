@@ -15,6 +15,8 @@ from sktensor_dp.tensor.arrays import Floats
 LEAST_WEIGHT = 1e-130
 # Least and largest mean square error of a release: far beyond squares of bounds, and from overflow.
 LEAST_ERROR, LARGEST_ERROR = 1e-130, 1e130
+# Least variance of a part of a row's entries, which may have none.
+LEAST_VARIANCE = 1e-6
 # Least error variance of a release, relative to its mean square: far above rounding errors.
 LEAST_RELATIVE_ERROR = 1e-9
 
@@ -182,6 +184,24 @@ def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floa
     # Mean weight of a row in each block, less a deviation of its noise.
     sizes = np.maximum(counts.mean(axis=1) - np.sqrt(variances / counts.shape[1]), 0.0)
     return weights_by_size(sizes, weight_each, variances, releases[-1].spread ** 2)
+
+
+def parts_of_second(counts: Floats, sigma: Floats) -> Floats:
+    """Part (n_rows,) of the second block in each row's `counts` (2, n_rows), shrunk by noise.
+
+    `sigma` (2, n_rows) are deviations of the noise of counts.
+    """
+    noise = np.hypot(*sigma)
+    totals = np.maximum(counts.sum(axis=0), noise) + LEAST_WEIGHT
+    parts = np.clip(counts[1] / totals, 0.0, 1.0)
+    errors = ((1 - parts) ** 2 * sigma[1] ** 2 + parts**2 * sigma[0] ** 2) / totals**2
+    # Parts have a normal prior of the likeliest variance on a grid, and of their mean by that.
+    variances = np.append(0.0, np.geomspace(1e-4, 1 / 4, 24))[:, None] + errors + LEAST_VARIANCE
+    means = np.sum(parts / variances, axis=1) / np.sum(1 / variances, axis=1)
+    squares = (parts - means[:, None]) ** 2
+    logs = np.sum(np.log(variances) + squares / variances, axis=1)
+    best = int(np.argmin(logs))
+    return np.asarray(parts + (means[best] - parts) * (errors + LEAST_VARIANCE) / variances[best])
 
 
 def weights_by_size(

@@ -15,6 +15,7 @@ from sktensor_dp.completion.effect_release import (
     LEAST_WEIGHT,
     EffectRelease,
     block_weights,
+    parts_of_second,
     pooled_counts,
 )
 from sktensor_dp.completion.fixed_point import Line, fixed_point
@@ -535,24 +536,42 @@ class SharedBiases:
         """Linear release with the spread that sums of units show; `weight_each` is an entry's.
 
         Only units are independent, not their entries: the variance of a row's sum is that of units'
-        sums in it.
+        sums in it. In each block it is in proportion to a row's weight.
         """
         squares, largest = self._squares(past)
         # Without the squares of means, which are no spread.
         means = linear.response * (self.effects.means - linear.about)
-        measured = float(blocks**2 @ (squares - largest * float(self.shares @ means**2)))
-        error = past.most * past.sigma * float(np.linalg.norm(blocks**2))
+        of_means = float(self.shares @ means**2)
+        measured = blocks**2 * np.maximum(squares - largest * of_means, 0.0)
+        errors = past.most * past.sigma * blocks**2
         # If all entries were independent, of normal residuals.
         square = float(np.mean(np.square(linear.spread)))
-        expected = weight_each * square * float(linear.counts.sum())
-        ratio = (max(measured, 0.0) + error) / max(expected, LEAST_WEIGHT)
+        weights = blocks * self._entry_weights(weight_each)
+        totals = blocks * np.maximum(past.release.counts.sum(axis=1), 0.0)
+        expected = square * weights * totals
+        ratio = (measured.sum() + np.linalg.norm(errors)) / max(expected.sum(), LEAST_WEIGHT)
+        # Where noise hides the spread in one block, take that of both.
+        expected += errors / max(ratio, LEAST_WEIGHT)
+        ratios = (measured + errors) / np.maximum(expected, LEAST_WEIGHT)
         # With one entry of a unit in a row, less shows residuals that are not normal: responses to
         # these err. And order 1 tells squares of counts by their means alone.
         least = LEAST_SPREAD if len(self._shape) > 2 and self._order == 2 else 1.0
         # At most all of a unit's entries in a row are alike, each at the clip.
         cells = math.prod(self._shape) / self._ask.n_units / len(self.shares)
-        ratio = min(max(ratio, least), cells / square)
-        return replace(linear, spread=linear.spread * math.sqrt(ratio))
+        ratios = np.clip(ratios, least, cells / square)
+        by_block = ratios * weights / weight_each
+        counts, sigma = pooled_counts([made.release for made in self._rounds])
+        alone = parts_of_second(counts * blocks[:, None], sigma * blocks[:, None])
+        spread = np.sqrt(by_block[0] + (by_block[1] - by_block[0]) * alone)
+        return replace(linear, spread=linear.spread * spread)
+
+    def _entry_weights(self, weight_each: float) -> Floats:
+        """Mean weights (2,) of an entry in each block; `weight_each` is that in both."""
+        if len(self._shape) > 2 or self._order == 1:
+            return np.full(2, weight_each)
+        # In one row of two modes is one entry. A unit of n entries weighs the root of n.
+        several = self.weights.sum() - self.n_alone
+        return np.array([min(self._n_several / max(several, LEAST_WEIGHT), 1.0), 1.0])
 
     def share_varied(self) -> float:
         """Share of units that vary, by sizes of sums of order 1 in one release about no effects."""

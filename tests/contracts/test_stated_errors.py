@@ -123,6 +123,25 @@ def test_errors_of_averages_are_as_stated(case, seed):
         assert 0.25 < part.mean() < chi2.isf(1e-5, n) / n
 
 
+def test_errors_of_a_row_are_by_the_units_that_have_it(seed):
+    """All persons value one item, and a tenth four others too: as if all were as those."""
+    squares, n, m = [], 4000, 25
+    for number in range(16):
+        rng = np.random.default_rng([seed, number])
+        of_more = np.flatnonzero(rng.random(n) < 0.1)
+        chosen = 1 + np.argsort(rng.random((len(of_more), m - 1)), axis=1)[:, :4]
+        persons = np.append(np.arange(n), np.repeat(of_more, 4))
+        rows = np.append(np.zeros(n, dtype=np.intp), chosen.ravel())
+        items = rng.permutation(np.linspace(-1, 1, m))
+        y = items[rows] + 0.5 * rng.standard_normal(n)[persons]
+        y += 0.6 * rng.standard_normal(len(rows))
+        model = PrivateCPCompletion(0, bounds=(-4, 4), shape=(n, m), unit_mode=0, epsilon=np.inf)
+        model.fit(np.column_stack([persons, rows]), y)
+        off = (model.biases_[1] - items)[1:]
+        squares.append(np.mean(((off - off.mean()) / model.bias_errors_[1][1:]) ** 2))
+    assert 0.58 < np.mean(squares) < 1.2
+
+
 @pytest.mark.parametrize(
     ("shape", "seen", "stars", "epsilon"),
     [((3000, 40), 0.25, True, 2.0), ((10_000, 40), 0.25, False, 2.0), ((300, 40), 0.25, False, 0.5),
