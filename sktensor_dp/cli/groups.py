@@ -225,7 +225,8 @@ class Groups(Run):
                 causes[test] = (
                     f"Is the range of {{}} in other units than the column"
                     f"{zeros if column in of_logs else ''}?",
-                    "Are some cells of {} codes, such as -9? --missing declares them.",
+                    "Are some cells of {} in other units, as mg/dl beside mmol/l, or codes, such "
+                    "as -9? --missing declares codes.",
                 )
         return causes
 

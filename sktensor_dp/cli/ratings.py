@@ -133,7 +133,7 @@ class Ratings(Run):
         missing = "Is --rating the column of the ratings, and are so many of them missing?"
         unlisted = "Leave out rows of other items than those of --items, or list them there."
         exchanged = "Are --person and --item exchanged, or has --items other names of items?"
-        coded = "Are some codes of missing ratings, such as -9? --missing declares them."
+        coded = "Are some of another scale, or codes of missing ones, such as -9 (--missing)?"
         beyond = "Is --rating the column of the ratings, and are --bounds those of its scale?"
         return {
             "ratings given": (missing, missing),
