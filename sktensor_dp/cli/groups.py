@@ -63,7 +63,7 @@ INTERVALS = (
     "Intervals count noise, chance, and log-normal tails as far as released numbers show them, but "
     "not how missing numbers differ from others. {} --log-range helps with a tail "
     "if all numbers are above 0.",
-    "Another run may find other groups: intervals are for the groups shown. Shares have none.",
+    "Another run may find other groups: intervals of shares and averages are for the groups shown.",
 )
 OF_ONE = "They are wide where a column has many zeros or a long tail."
 OF_SEVERAL = "A long tail in one column widens those of all, or leaves none."
@@ -360,7 +360,7 @@ class Groups(Run):
         # Uniform noise of width 1 has a variance of 1 / 12.
         self._spreads = np.sqrt(np.maximum(model.variances_ - self._of_categories / 12, 0))
         self._means = np.clip(model.means_, *self._ranges.T)  # as fitted: some are logs
-        low, high, doubt = intervals_of(model, 0.9)
+        (low, high), self._ends_of_shares, doubt = intervals_of(model, 0.9)
         self._on_intervals = [doubt] if doubt else []
         if not np.isnan(low).all():
             tails = OF_SEVERAL if model.n_components_ > 1 else OF_ONE
@@ -386,13 +386,15 @@ class Groups(Run):
         """Shares and averages of the groups."""
         rows: list[tuple[str, ...]] = []
         for group, share in enumerate(self._shares):
-            cells = (str(group + 1), f"{share:.1%}")
+            low, high = (end[group] for end in self._ends_of_shares)
+            within = f" ({low:.1%} to {high:.1%})" if low < high else ""
+            cells = (str(group + 1), f"{share:.1%}{within}")
             for place, name in enumerate(self._columns):
                 low, high = (end[group, place] for end in self._ends)
                 interval = "not known" if math.isnan(low) else f"{low:.4g} to {high:.4g}"
                 rows.append((*cells, name, f"{self._averages[group, place]:.4g}", interval))
                 cells = ("", "")  # once for each group
-        head = ("group", "share", "column", "average", "within (90%)")
+        head = ("group", "share (90%)", "column", "average", "within (90%)")
         has_persons = self.options.person is not None
         all_seen = [self.on_seen(), MAY_BE_MORE] if self.n_seen() == self.n_asked() > 1 else []
         notes = [*all_seen, *CENTRES, CLAMPED, *self.on_rows(), *self._on_intervals]
@@ -423,12 +425,13 @@ class Groups(Run):
         ]  # fmt: skip
 
     def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
-        """Write shares, and averages with the ends of their intervals."""
+        """Write shares and averages with the ends of their intervals."""
         averages = np.stack([self._averages, *self._ends], axis=2)  # (n_groups, n_columns, 3)
-        table = np.column_stack([self._shares, averages.reshape(len(averages), -1)])
+        shares = np.column_stack([self._shares, *self._ends_of_shares])
+        table = np.column_stack([shares, averages.reshape(len(averages), -1)])
         rows = ([number, *row] for number, row in enumerate(table, start=1))
         names = self._named("geometric mean")
-        head = ["group", "share", *(f"{name}{end}" for name in names for end in ENDS)]
+        head = ["group", *(f"{name}{end}" for name in ("share", *names) for end in ENDS)]
         folder.add("groups.csv", table_of([head, *rows]))
         notes = ["dot: average; grey: one standard deviation of the group", *CENTRES]
         doubts = [*self._one_peak(), *self.on_rows(), *self.on_hidden()]

@@ -29,7 +29,7 @@ from sktensor_dp.gaussian_mixture.fitted import (
     doubts_of_ends,
     gaussians_of,
 )
-from sktensor_dp.gaussian_mixture.intervals import intervals_of
+from sktensor_dp.gaussian_mixture.intervals import Intervals, intervals_of
 from sktensor_dp.gaussian_mixture.plan import (
     MixtureForecast,
     check_memory,
@@ -408,10 +408,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         DataFrame or Table
-            One row per group and column: ``group``, from 1; ``share``, its weight; ``place``, from
-            1: groups whose density together has a single peak are at one place, as parts of a cloud
-            of heavy tails are; ``column``; ``mean``, ``mean_low``, ``mean_high`` and ``spread``, a
-            standard deviation.
+            One row per group and column: ``group``, from 1; ``share``, its weight, ``share_low``
+            and ``share_high``; ``place``, from 1: groups whose density together has a single peak
+            are at one place, as parts of a cloud of heavy tails are; ``column``; ``mean``,
+            ``mean_low``, ``mean_high`` and ``spread``, a standard deviation.
 
         Warns
         -----
@@ -443,7 +443,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         k, d = self.means_.shape
         names, bounds = named_ranges(self, feature_names, ranges)
-        low, high, doubt = intervals_of(self, level)
+        (low, high), shares, doubt = intervals_of(self, level)
         if doubt:
             warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
         if not {*undo} <= {*names}:
@@ -455,9 +455,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         for name, inverse in undo.items():
             found[..., names.index(name)] = inverse(found[..., names.index(name)])
         means, low, high = found
+        of_groups = {
+            "group": np.arange(1, k + 1), "share": self.weights_, "share_low": shares[0],
+            "share_high": shares[1], "place": self.places_,
+        }  # fmt: skip
         columns = {
-            "group": np.repeat(np.arange(1, k + 1), d), "share": np.repeat(self.weights_, d),
-            "place": np.repeat(self.places_, d), "column": names * k,
+            **{name: np.repeat(one, d) for name, one in of_groups.items()}, "column": names * k,
             "mean": means, "mean_low": low, "mean_high": high,
             "spread": halves * np.sqrt(self.variances_),
         }  # fmt: skip
@@ -527,13 +530,58 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         >>> bool((low <= model.means_).all()), bool((high - low < 0.5).all())
         (True, True)
         """
+        return self._intervals(level).means
+
+    def weights_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Intervals around shares of groups, of the same errors as :meth:`means_interval`.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            About this share of the intervals, or more, holds the share in the law.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_components_,)
+            Bounds within 0 and 1; NaN if groups are skewed in a column (``skewness_``).
+
+        Warns
+        -----
+        NotEnoughDataWarning
+            As for :meth:`means_interval`.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`means_interval`.
+
+        Notes
+        -----
+        They count noise, chance, overlap of groups, and what steps left, but no tails.
+
+        **Privacy.** Made of released values alone; costs nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sktensor_dp import PrivateGaussianMixture
+        >>> X = np.repeat([[3.0, 0.0], [0.0, 3.0]], [7000, 3000], axis=0)
+        >>> X += np.random.default_rng(0).standard_normal(X.shape)
+        >>> low, high = PrivateGaussianMixture(2, data_norm=6.0).fit(X).weights_interval()
+        >>> bool(0.6 < low[0] < high[0] < 0.8)
+        True
+        """
+        return self._intervals(level).shares
+
+    def _intervals(self, level: float) -> Intervals:
+        """Intervals with warnings of doubts; ValueError if there are none."""
         check_is_fitted(self)
-        low, high, doubt = intervals_of(self, level)
+        found = intervals_of(self, level)
         if not hasattr(self, "_mean_errors"):
-            raise ValueError(doubt)
-        if doubt:
-            warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
-        return low, high
+            raise ValueError(found.doubt)
+        if found.doubt:
+            warnings.warn(found.doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
+        return found
 
     def forecast(
         self, n_samples: int, n_features: int, *, deviation: float | None = None

@@ -1,6 +1,6 @@
-"""Intervals of a fitted mixture's means, with sentences on doubts."""
+"""Intervals of a fitted mixture's means and shares, with sentences on doubts."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -8,29 +8,51 @@ from scipy.special import ndtri
 from sktensor_dp.gaussian_mixture.fitted import gaussians_of, names_where
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.mixtures.skewness import LIKELY
-from sktensor_dp.mixtures.uncertainty import std_of_means
+from sktensor_dp.mixtures.uncertainty import ParameterErrors, parameter_errors
 from sktensor_dp.tensor.arrays import Floats, as_generator
 
 
-def std_by_errors(model: Any) -> Floats | None:
-    """Root mean squared errors of means, as `std_of_means` has them; None if unknown."""
+class Intervals(NamedTuple):
+    """Ends of normal intervals, NaN where there are none, and sentences on doubts."""
+
+    means: tuple[Floats, Floats]  # low and high, (k, d) each
+    shares: tuple[Floats, Floats]  # low and high, (k,) each
+    doubt: str
+
+
+def errors_of(model: Any) -> ParameterErrors | None:
+    """Errors of weights and means; None if unknown."""
     if not hasattr(model, "_mean_errors"):
         return None
     n_units = max(round(model.privacy_report_.n_units), 2)
-    return std_of_means(gaussians_of(model), model._mean_errors, n_units, as_generator(0))
+    return parameter_errors(gaussians_of(model), model._mean_errors, n_units, as_generator(0))
 
 
-def intervals_of(model: Any, level: float) -> tuple[Floats, Floats, str]:
-    """Normal intervals around means, NaN where there are none, and sentences on doubts."""
+def reach_of(level: float) -> float:
+    """Half-width, in standard deviations, of a normal interval of this `level`."""
     if not 0 <= level < 1:
         raise ValueError(f"level must lie in [0, 1), got {level!r}.")
-    std, doubts = std_by_errors(model), []
+    return float(ndtri((1 + level) / 2))
+
+
+def intervals_of(model: Any, level: float) -> Intervals:
+    """Normal intervals around means and shares."""
+    reach, errors = reach_of(level), errors_of(model)
+    std = np.full(np.add(model.means_.shape, (0, 1)), np.nan) if errors is None else errors.std
+    weights, of_weights = model.weights_, reach * std[:, 0]
+    means, of_means = model.means_, reach * std[:, 1:]
+    shares = np.maximum(weights - of_weights, 0.0), np.minimum(weights + of_weights, 1.0)
+    doubt = doubts_of(model, None if errors is None else std[0, 1:])
+    return Intervals((means - of_means, means + of_means), shares, doubt)
+
+
+def doubts_of(model: Any, std: Floats | None) -> str:
+    """Sentences on doubts, given errors (d,) of the means of a group; None if there are none."""
     if std is None:
         reason = no_intervals_by(model, model.privacy_report_.n_units, model.n_features_in_)
-        nowhere = np.full(model.means_.shape, np.nan)
-        return nowhere, nowhere, f"There are no intervals: {reason}."
-    without = np.isnan(std[0])
-    if len(std) > 1 and (skewed := names_where(model, model.skewness_ > LIKELY)):
+        return f"There are no intervals: {reason}."
+    doubts, without = list[str](), np.isnan(std)
+    if model.n_components_ > 1 and (skewed := names_where(model, model.skewness_ > LIKELY)):
         doubts.append(
             f"There are no intervals of any column: groups are skewed in {' and '.join(skewed)}, "
             "and rows of a tail may count as another group's, which moves the averages of all "
@@ -49,5 +71,4 @@ def intervals_of(model: Any, level: float) -> tuple[Floats, Floats, str]:
             f"{most} rows lack {' and '.join(seen or rare)}: if they do for values that are "
             "seen, as by dropout, with little epsilon 7 in 10 of the 90% intervals there hold."
         )
-    reach = float(ndtri((1 + level) / 2)) * std
-    return model.means_ - reach, model.means_ + reach, " ".join(doubts)
+    return " ".join(doubts)

@@ -1,4 +1,4 @@
-"""Standard deviations of the means of a mixture: sampling, noise, and overlap of the groups.
+"""Errors of the weights and means of a mixture: sampling, noise, and overlap of the groups.
 
 `gaussian_mixture/intervals.py` makes intervals of them.
 """
@@ -96,48 +96,74 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
     return np.asarray(odds @ points / odds.sum(axis=1))
 
 
-def std_of_means(
-    model: Gaussians, parts: MeanErrors, n_rows: int, rng: np.random.Generator
-) -> Floats:
-    """Root mean squared errors (k, d) of means near the fixed point of EM.
+@dataclass(frozen=True, eq=False)
+class ParameterErrors:
+    """Estimated errors of weights and means; NaN in columns where they are unknown."""
 
-    Errors are by sampling of `n_rows`, and as `parts` say; NaN where a `spread` of the column is 0.
+    products: Floats  # (k, 1 + d, k, 1 + d): mean products of errors, the weight's first
+
+    @property
+    def std(self) -> Floats:
+        """Root mean squared errors (k, 1 + d)."""
+        k, width = self.products.shape[:2]
+        return np.sqrt(np.diagonal(self.products.reshape(k * width, -1))).reshape(k, width)
+
+
+def parameter_errors(
+    model: Gaussians, parts: MeanErrors, n_rows: int, rng: np.random.Generator
+) -> ParameterErrors:
+    """Errors of weights and means near the fixed point of EM.
+
+    They are by sampling of `n_rows`, and as `parts` say; NaN where a `spread` of the column is 0.
     """
     k, d = model.means.shape
-    noise, missed, is_unknown = parts.noise, parts.missed, parts.spread == 0
+    noise, is_unknown = parts.noise, parts.spread == 0
     information, overlaps = _information(model, parts.observed, rng)
     unmoved, by_sampling, by_noise = _errors_of_steps(
         model, noise, parts.moved, information, n_rows
     )
+    by_sampling[:, 1:] *= np.maximum(parts.spread, 1)[:, :, None]
+    # A score is a relative change of a weight, or a shift, times the weight's root.
+    roots = np.sqrt(model.weights)[:, None, None]
+    errors = np.concatenate([unmoved[..., None], by_sampling, by_noise], axis=2)
+    errors = np.concatenate([roots * errors[:, :1], model.factors @ errors[:, 1:] / roots], axis=1)
+    if is_unknown.any():  # how groups share its rows is not known: they may be any other's
+        errors = np.concatenate([errors, _traded(model, overlaps)], axis=2)
+    errors = errors.reshape(k * (1 + d), -1)
+    products = (errors @ errors.T).reshape(k, 1 + d, k, 1 + d)
     # Shrinkage suppresses shifts up to about their noise: count that as an error.
     unmade_variance = np.square(noise.shift / model.weights)
     unmade_variance *= part_to_shrink(np.sqrt(d * unmade_variance))
-    errors = np.empty((k, d))
-    for j, weight in enumerate(model.weights):
-        factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
-        sampled = np.maximum(parts.spread[j], 1)[:, None] * by_sampling[j]
-        by_chance = factor @ np.hstack([sampled, by_noise[j]])
-        squares = np.square(by_chance).sum(axis=1) + np.square(factor @ unmoved[j])
-        squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(missed[j])
-        if is_unknown.any():  # rows of this group may then belong to any other one
-            moves = overlaps[j] / weight * (model.means - model.means[j]).T
-            squares += np.square(moves).sum(axis=1)
-        errors[j] = np.sqrt(squares)
-    return np.where(is_unknown.any(axis=0), np.nan, errors)
+    for j, missed in enumerate(parts.missed):
+        added = unmade_variance[j] * model.covariances[j] + np.diag(np.square(missed))
+        products[j, 1:, j, 1:] += added
+    unknown = 1 + np.flatnonzero(is_unknown.any(axis=0))
+    products[:, unknown] = products[:, :, :, unknown] = np.nan
+    if len(unknown) == d:  # a tail makes rows of one group another's
+        products[:] = np.nan
+    return ParameterErrors(products)
+
+
+def _traded(model: Gaussians, overlaps: Floats) -> Floats:
+    """Moves (k, 1 + d, k) of weights and means if rows of a group are those of another."""
+    moves = (model.means - model.means[:, None]).swapaxes(1, 2)  # (k, d, k)
+    overlaps = overlaps * (1 - np.eye(len(overlaps)))
+    moves = moves * (overlaps / model.weights[:, None])[:, None]
+    return np.concatenate([overlaps[:, None], moves], axis=1)
 
 
 class _StepErrors(NamedTuple):
-    """Errors of means, whitened and times the root of the weight."""
+    """Errors of relative weights and of whitened means, times the root of the weight."""
 
-    unmoved: Floats  # (k, d): what steps have left
-    by_sampling: Floats  # (k, d, p): deviations, by each of p directions of scores
-    by_noise: Floats  # (k, d, p): deviations, by the noise of each of p scores
+    unmoved: Floats  # (k, 1 + d): what steps have left
+    by_sampling: Floats  # (k, 1 + d, p): deviations, by each of p directions of scores
+    by_noise: Floats  # (k, 1 + d, p): deviations, by the noise of each of p scores
 
 
 def _errors_of_steps(
     model: Gaussians, noise: StepNoise, moved: Floats, information: Floats, n_rows: int
 ) -> _StepErrors:
-    """Errors of means by EM steps near their fixed point.
+    """Errors of weights and means by EM steps near their fixed point.
 
     In an eigenvector of the `information`, rows without labels tell the part f of what labelled
     rows tell. A step of rate r leaves the part 1 - f r of an error, and all steps a part e. They
@@ -148,15 +174,17 @@ def _errors_of_steps(
     values, vectors = np.linalg.eigh(information)
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
     left, left_halfway, noise_ratios = _after_steps(noise.rates, parts)
-    # Rows (k, d, p) of the means, without those of weights and shapes.
-    of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
+    # Rows (k, 1 + d, p) of weights and means, without those of shapes.
+    rows = vectors.reshape(k, -1, len(parts))[:, : 1 + d].copy()
+    roots = np.sqrt(model.weights)  # weights add up to 1: they do not change along these
+    rows[:, 0] -= np.outer(roots, roots @ rows[:, 0])
     shown = np.maximum(left_halfway - left, 1e-300)  # part of an error that `moved` shows
-    gains = of_means * ((1 - left) / parts)
+    gains = rows * ((1 - left) / parts)
     noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
     return _StepErrors(
-        of_means @ (left / shown * (vectors.T @ moved.ravel())),
+        rows @ (left / shown * (vectors.T @ moved.ravel())),
         by_sampling=gains * np.sqrt(parts / n_rows),
-        by_noise=(of_means * np.sqrt(noise_ratios)) @ vectors.T * noise_of_scores,
+        by_noise=(rows * np.sqrt(noise_ratios)) @ vectors.T * noise_of_scores,
     )
 
 

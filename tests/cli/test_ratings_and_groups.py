@@ -6,6 +6,7 @@ import re
 import shutil
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -368,6 +369,7 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     found = {row["group"]: {k: float(v) for k, v in row.items()} for row in rows}
     # Averages of 2,000 rows are known to a tenth of their deviations; noise adds as much.
     assert found["1"]["share"] == pytest.approx(0.6, abs=0.05)
+    assert found["1"]["share low"] < found["1"]["share"] < found["1"]["share high"]
     assert found["1"]["age"] == pytest.approx(25, abs=3)
     assert found["2"]["visits"] == pytest.approx(12, abs=1)
     for row in found.values():
@@ -440,7 +442,7 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path):
     assert not re.search(r"\beast\b", done.err + done.out + page)
     found = {row["group"]: row for row in table(tmp_path / "private-groups" / "groups.csv")}
     head = [f"{name}{end}" for name in ("age", "side=north", "side=south") for end in ENDS]
-    assert list(found["1"]) == ["group", "share", *head]
+    assert list(found["1"]) == ["group", "share", "share low", "share high", *head]
     for row in found.values():
         shares = float(row["side=north"]), float(row["side=south"])
         assert sorted(shares) == pytest.approx([0, 1], abs=0.2)
@@ -500,7 +502,7 @@ def test_averages_at_the_edge_of_a_range_are_doubted(command, visits, tmp_path):
 def test_codes_among_numbers_stop_a_run_and_absent_intervals_have_a_reason(
     command, visits, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(intervals, "std_by_errors", lambda _: None)
+    monkeypatch.setattr(intervals, "errors_of", lambda _: None)
     head, *rows = visits.read_text("utf-8").splitlines()
     cells = [row.split(",") for row in rows]
     asked = (*RANGES, "--missing", "NA", "?", "-999", "--groups", 2, "--epsilon", 4)
@@ -561,9 +563,9 @@ def test_a_code_of_missing_values_may_be_of_one_column(command, tmp_path):
 
 def test_only_columns_without_intervals_are_marked(command, visits, tmp_path, monkeypatch):
     def one_is_unknown(model):
-        return np.full(model.means_.shape, 1.0) * [1.0, np.nan]
+        return SimpleNamespace(std=np.array([[0.0, 1.0, np.nan]]))
 
-    monkeypatch.setattr(intervals, "std_by_errors", one_is_unknown)
+    monkeypatch.setattr(intervals, "errors_of", one_is_unknown)
     done = command("groups", visits, *RANGES, "--missing", "NA", "?", "-999", "--groups", 1)
     page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
     for text in (done.out, page):

@@ -126,7 +126,7 @@ def test_groups_that_overlap_are_as_many_as_there_are(n, seed):
         X = (centres[chosen] + spreads[chosen] * rng.standard_normal((n, 3))) / 8
         model = PrivateGaussianMixture(4, data_norm=1.0, epsilon=3.0, random_state=0).fit(X)
         found.append(model.n_components_)
-        low, high, _ = intervals_of(model, 0.9)
+        (low, high), *_ = intervals_of(model, 0.9)
         if found[-1] == 3:
             nearest = np.linalg.norm(model.means_[:, None] * 8 - centres, axis=2).argmin(axis=0)
             held += list(((8 * low[nearest] <= centres) & (centres <= 8 * high[nearest])).ravel())
@@ -237,7 +237,7 @@ def test_averages_of_rare_values_are_right_or_have_no_interval(k, epsilon, seed)
         X = np.column_stack([column, rng.normal(groups - 0.5, 0.15), rng.normal(0, 0.2, n)])
         X = np.clip(X, -1, 1)
         model = PrivateGaussianMixture(k, data_norm=3**0.5, epsilon=epsilon, random_state=0).fit(X)
-        low, high, _ = intervals_of(model, 0.9)
+        (low, high), *_ = intervals_of(model, 0.9)
         shares = model.predict_proba(X)
         exact = (shares.T @ column) / shares.sum(axis=0)
         held += list(((low[:, 0] <= exact) & (exact <= high[:, 0]))[~np.isnan(low[:, 0])])
@@ -282,7 +282,7 @@ def test_a_rare_value_with_missing_cells_has_its_average(seed):
         X = np.clip(X, -1, 1)
         X[:, 1:][rng.random((n, d - 1)) < 0.15] = np.nan
         model = PrivateGaussianMixture(1, data_norm=d**0.5, epsilon=3.0, random_state=0).fit(X)
-        low, high, _ = intervals_of(model, 0.6827)
+        (low, high), *_ = intervals_of(model, 0.6827)
         sizes.append(((model.means_ - np.nanmean(X, axis=0)) * 2 / (high - low))[0, -1])
     assert np.abs(sizes).max() < -ndtri(CHANCE / 8)
 
@@ -294,7 +294,7 @@ def test_averages_of_yes_and_no_are_right_where_cells_are_missing(seed):
     answers = np.where(2 * rng.standard_normal((n, 1)) + rng.standard_normal((n, d)) > 2.5, 1, -1)
     X = np.where(rng.random((n, d)).argsort(axis=1) < 9, answers, np.nan)
     model = PrivateGaussianMixture(1, data_norm=d**0.5, epsilon=4.0, random_state=0).fit(X)
-    low, high, _ = intervals_of(model, 0.6827)
+    (low, high), *_ = intervals_of(model, 0.6827)
     distances = ((model.means_ - answers.mean(axis=0)) * 2 / (high - low))[0]
     assert abs(distances.mean()) < -ndtri(CHANCE / 2) / d**0.5
     assert np.abs(distances).max() < -ndtri(CHANCE / d)
@@ -324,7 +324,7 @@ def test_averages_of_yes_and_no_are_right_where_rows_end_after_a_no(seed):
         exact, stays = X.mean(axis=0), rng.random((n, d - 1)) > np.where(X[:, :-1] > 0, 0.05, 0.35)
         X[:, 1:][~np.logical_and.accumulate(stays, axis=1)] = np.nan
         model = PrivateGaussianMixture(1, data_norm=d**0.5, epsilon=1.0, random_state=0).fit(X)
-        low, high, _ = intervals_of(model, 0.6827)
+        (low, high), *_ = intervals_of(model, 0.6827)
         made.append(((model.means_ - exact) * 2 / (high - low))[0, 4:].mean())
     assert abs(np.mean(made)) < -ndtri(CHANCE / 2) / 2**0.5
 
@@ -360,7 +360,7 @@ def test_averages_beside_rare_values_are_right_where_rows_drop_out(seed):
         exact, late = X.mean(axis=0), [2, 3, 5]
         X[np.ix_(rng.random(n) < 1 / (1 + np.exp(-18 * X[:, 0])), late)] = np.nan
         model = PrivateGaussianMixture(1, data_norm=6**0.5, epsilon=3.0, random_state=0).fit(X)
-        low, high, _ = intervals_of(model, 0.6827)
+        (low, high), *_ = intervals_of(model, 0.6827)
         sizes.append(((model.means_ - exact) * 2 / (high - low))[0, late])
     squares = np.square(sizes)
     assert squares.sum() < chi2.isf(CHANCE, squares.size)
@@ -483,7 +483,7 @@ def held_of_kinds(seed, n, epsilon, lab):
     scaler = scale_by_ranges({0: (18, 100), 1: (80, 220), 2: (5, 20), 3: (0, 600)})
     model = PrivateGaussianMixture(3, data_norm="auto", epsilon=epsilon, random_state=0)
     model.fit(scaler.fit_transform(X))
-    means, (low, high, doubt) = scaler.transform(means), intervals_of(model, 0.9)
+    means, ((low, high), _, doubt) = scaler.transform(means), intervals_of(model, 0.9)
     apart = np.linalg.norm((model.means_[:, None] - means)[:, :, :3], axis=2)
     found, right = linear_sum_assignment(apart)
     is_held = (low[found] <= means[right]) & (means[right] <= high[found])

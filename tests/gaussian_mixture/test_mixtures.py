@@ -36,7 +36,7 @@ from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
 from sktensor_dp.mixtures.skew_bias import simulated_bias
 from sktensor_dp.mixtures.skewness import EARLY, LIKELY, log_normal_tails, shared_tails
-from sktensor_dp.mixtures.uncertainty import MeanErrors, n_scores, std_of_means
+from sktensor_dp.mixtures.uncertainty import MeanErrors, n_scores, parameter_errors
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
@@ -482,7 +482,7 @@ def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(
         noise, rng = StepNoise(0.0, 0.0, 0.0, 0.0, rates), np.random.default_rng(0)
         none, ones = np.zeros((2, 2)), np.ones((2, 2))
         errors = MeanErrors(noise, way, none, ones, observed=ones[0], most_observed=ones[0])
-        return std_of_means(model, errors, 10_000, rng)
+        return parameter_errors(model, errors, 10_000, rng).std[:, 1:]
 
     rates = np.full(90, 0.1)
     np.testing.assert_allclose(std(way, rates)[:, 0] / std(0 * way, rates)[:, 0], longer, rtol=0.06)
@@ -525,7 +525,7 @@ def test_means_are_as_precise_as_the_observed_cells_of_their_column():
     noise, way = StepNoise(0.0, 0.0, 0.0, 0.0, np.ones(200)), np.zeros((1, n_scores(1, 2)))
     shares = np.array([0.25, 1.0])
     errors = MeanErrors(noise, way, np.zeros((1, 2)), np.ones((1, 2)), shares, shares)
-    std = std_of_means(model, errors, n_rows, np.random.default_rng(0))
+    std = parameter_errors(model, errors, n_rows, np.random.default_rng(0)).std[:, 1:]
     np.testing.assert_allclose(std[0], (n_rows * shares) ** -0.5, rtol=0.06)
 
 
