@@ -9,7 +9,7 @@ from sktensor_dp.gaussian_mixture.fitted import gaussians_of, names_where
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.mixtures.skewness import LIKELY
 from sktensor_dp.mixtures.uncertainty import ParameterErrors, parameter_errors
-from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 
 
 class Intervals(NamedTuple):
@@ -44,6 +44,21 @@ def intervals_of(model: Any, level: float) -> Intervals:
     shares = np.maximum(weights - of_weights, 0.0), np.minimum(weights + of_weights, 1.0)
     doubt = doubts_of(model, None if errors is None else std[0, 1:])
     return Intervals((means - of_means, means + of_means), shares, doubt)
+
+
+def half_widths_of_differences(
+    model: Any, level: float, pairs: Integers, scales: Floats
+) -> tuple[Floats, str]:
+    """Half-widths (n,) of intervals around differences of means, and sentences on doubts.
+
+    `pairs` (2, 2, n) are group and column of the first mean, and of the second; `scales` (d,) are
+    those of columns.
+    """
+    reach, errors = reach_of(level), errors_of(model)
+    if errors is None:
+        return np.full(pairs.shape[-1], np.nan), doubts_of(model, None)
+    std = errors.of_differences(pairs[0], pairs[1], scales)
+    return reach * std, doubts_of(model, errors.std[0, 1:])
 
 
 def doubts_of(model: Any, std: Floats | None) -> str:

@@ -108,6 +108,17 @@ class ParameterErrors:
         k, width = self.products.shape[:2]
         return np.sqrt(np.diagonal(self.products.reshape(k * width, -1))).reshape(k, width)
 
+    def of_differences(self, first: Integers, second: Integers, scales: Floats) -> Floats:
+        """Root mean squared errors (n,) of differences of two means in units of columns.
+
+        `first` and `second` (2, n) are their groups and columns, `scales` (d,) those of columns.
+        """
+        (i, a), (j, b) = first, second
+        means = self.products[:, 1:, :, 1:]
+        squares = scales[a] ** 2 * means[i, a, i, a] + scales[b] ** 2 * means[j, b, j, b]
+        squares -= 2 * scales[a] * scales[b] * means[i, a, j, b]
+        return np.sqrt(np.maximum(squares, 0.0))  # sums are rounded
+
 
 def parameter_errors(
     model: Gaussians, parts: MeanErrors, n_rows: int, rng: np.random.Generator

@@ -60,13 +60,24 @@ SKEWED = {
     "two groups, tails": (2, 4000, 0.0, 2.0, 1, 0.7),
     "two groups of persons, tails, missing cells": (2, 4000, 0.3, 20.0, 3, 0.7),
 }
+# The same, with shares in proportion to k, ..., 1, and the distance of groups in deviations.
+SHARES = {
+    "two groups": (2, 3000, 0.0, 2.0, 1, 0.0, 6.0),
+    "two groups that overlap": (2, 4000, 0.0, 3.0, 1, 0.0, 2.5),
+    "three groups that overlap": (3, 6000, 0.0, 3.0, 1, 0.0, 3.0),
+    "two groups of persons, missing cells": (2, 4000, 0.3, 4.0, 4, 0.0, 4.0),
+    "two groups, short tails": (2, 4000, 0.0, 2.0, 1, 0.4, 4.0),
+}
 FAST = ("one group", "three groups", "two groups, tails", "one group, long tails")
 
 
-def distances(rng, k, n, missing, epsilon, rows, logs, asked=0):
-    """Distances (k, D) of means from those of the law in deviations; None if groups are hidden."""
+def distances(rng, k, n, missing, epsilon, rows, logs, asked=0, apart=6.0, shares=None):
+    """Distances (k, 1 + D) of shares and means from those of the law in deviations; None if groups
+    are hidden.
+    """
     persons = np.repeat(np.arange(n), rng.integers(1, rows + 1, n))
-    chosen = rng.integers(k, size=n)[persons]
+    shares = np.full(k, 1 / k) if shares is None else shares
+    chosen = rng.choice(k, size=n, p=shares)[persons]
     correlations = np.full((D, D), 0.4) + 0.6 * np.eye(D)
     # Rows of a person are nearly alike.
     own, each = rng.standard_normal((n, D))[persons], rng.standard_normal((len(persons), D))
@@ -75,19 +86,23 @@ def distances(rng, k, n, missing, epsilon, rows, logs, asked=0):
         mean, variance = np.exp(logs**2 / 2), np.expm1(logs**2) * np.exp(logs**2)
         X[:, 2:] = (np.exp(logs * X[:, 2:]) - mean) / variance**0.5
     corners = np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[:k] @ np.eye(2, D)
-    means = rng.uniform(-2, 2, D) + 6 * corners
+    means = rng.uniform(-2, 2, D) + apart * corners
     X += means[chosen]
     norm = float(np.linalg.norm(X, axis=1).max())
     X[rng.random(X.shape) < missing] = np.nan
     model = PrivateGaussianMixture(asked or k, data_norm=norm, epsilon=epsilon, random_state=0)
     model.fit(X, groups=persons if rows > 1 else None)
-    low, high = model.means_interval(0.6827)
+    ends = zip(model.weights_interval(0.6827), model.means_interval(0.6827), strict=True)
+    low, high = (np.column_stack(both) for both in ends)
     if len(low) < k:
         return None
+    truth, shown = np.column_stack([shares, means]), np.column_stack([model.weights_, model.means_])
     apart = np.linalg.norm(model.means_[:, None] - means, axis=2)
     found, right = linear_sum_assignment(apart)
     far = apart[found, right].max() > 3  # another local optimum: intervals are of groups shown
-    return None if far else ((model.means_[found] - means[right]) * 2 / (high - low)[found])
+    if k == 1:
+        shown[:, 0] = np.nan  # the share has no error
+    return None if far else ((shown[found] - truth[right]) * 2 / (high - low)[found])
 
 
 def check(name, n_fits, seed):
@@ -97,9 +112,9 @@ def check(name, n_fits, seed):
     made = [one for rng in rngs if (one := distances(rng, *rows)) is not None]
     assert len(made) > n_fits / 2
     if name in NORMAL:
-        alarms = sum(bool(np.isnan(one).any()) for one in made)
+        alarms = sum(bool(np.isnan(one[:, 1:]).any()) for one in made)
         assert alarms <= binom.isf(CHANCE, len(made), 0.02)
-    sizes = np.abs(np.concatenate(made))
+    sizes = np.abs(np.concatenate(made))[:, 1:]
     sizes = sizes[np.isfinite(sizes)]
     least = 0.8 if name in SKEWED else 0.9
     assert (sizes < 1.96).sum() >= (binom.ppf(CHANCE, sizes.size, least) if sizes.size else 0)
@@ -111,6 +126,75 @@ def check(name, n_fits, seed):
 @pytest.mark.parametrize("name", FAST)
 def test_intervals_hold_the_means_of_the_law(name, seed):
     check(name, 6, seed)
+
+
+@pytest.mark.parametrize(
+    ("names", "n_fits"),
+    [(["two groups", "two groups that overlap"], 4),
+     pytest.param([*SHARES], 20, marks=pytest.mark.nightly)],
+)  # fmt: skip
+def test_intervals_hold_the_shares_of_the_law(names, n_fits, seed):
+    """Of 90 % intervals .85 to .97 hold; all but one of a fit's shares are independent."""
+    found = []
+    for name in names:
+        *law, apart = SHARES[name]
+        shares = np.arange(law[0], 0, -1) / np.arange(law[0] + 1).sum()
+        for place in range(n_fits):
+            rng = np.random.default_rng([seed, place])
+            made = distances(rng, *law, apart=apart, shares=shares)
+            if made is not None:
+                found += [*made[1:, 0]]
+    sizes = np.abs(np.array(found)[np.isfinite(found)])
+    assert len(sizes) > n_fits * len(names) / 2
+    assert (sizes < 1.645).sum() >= binom.ppf(CHANCE, len(sizes), 0.85)
+    # Where .97 are within 1.645 deviations, .63 are within .674.
+    assert (sizes < 0.674).sum() <= binom.isf(CHANCE, len(sizes), 0.63)
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(1, 20.0), (2, 8.0)])
+def test_differences_of_columns_that_go_together_have_their_own_errors(k, epsilon, seed):
+    """The root of both squared half-widths is more than one and a half times too wide."""
+    sizes, ratios = [], []
+    for place in range(8):
+        rng = np.random.default_rng([seed, place])
+        X = 0.9 * rng.standard_normal((3000 * k, 1)) + 0.19**0.5 * rng.standard_normal(
+            (3000 * k, 3)
+        )
+        X += [0.0, 0.3, 0.0] + 5 * np.outer(np.arange(3000 * k) % k, [1, 1, 0])
+        model = PrivateGaussianMixture(k, data_norm=8.0, epsilon=epsilon, random_state=0).fit(X)
+        found = model.differences_table(columns=[(0, 1)], level=0.6827)
+        low, high = model.means_interval(0.6827)
+        halves = (found["difference_high"] - found["difference_low"]) / 2
+        sizes += [*np.abs((found["difference"] - 0.3) / halves)]
+        ratios += [*(halves / np.linalg.norm((high - low)[:, :2] / 2, axis=1))]
+    assert np.sum(np.array(sizes) < 1.645) >= binom.ppf(CHANCE, len(sizes), 0.85)
+    assert np.max(ratios) < 2 / 3
+
+
+def test_a_table_of_differences_is_in_units_of_the_columns():
+    ranges = {"crp24": (0.0, 20.0), "crp25": (0.0, 40.0)}
+    X = np.random.default_rng(0).normal([[5, 9], [9, 5]] * 3000, 0.5)
+    scaled = scale_by_ranges(dict(enumerate(ranges.values()))).fit_transform(X)
+    rows = pd.DataFrame(scaled, columns=[*ranges])
+    model = PrivateGaussianMixture(2, data_norm=1.5, epsilon=8.0, random_state=0).fit(rows)
+    pairs = {"columns": [("crp24", "crp25")], "groups": [(1, 2)]}
+    table = model.differences_table(**pairs, ranges=ranges)
+    means = model.groups_table(ranges=ranges).set_index(["group", "column"])["mean"]
+    for _, row in table.iterrows():
+        less = means[row["from_group"], row["from_column"]]
+        assert row["difference"] == pytest.approx(means[row["group"], row["column"]] - less)
+        assert row["difference_low"] < row["difference"] < row["difference_high"]
+    assert table["from_column"].tolist() == ["crp24", "crp24", "crp24", "crp25"]
+    assert table["group"].tolist() == [1, 2, 2, 2]
+    assert np.abs(table["difference"]).tolist() == pytest.approx([4] * 4, abs=0.5)
+    for wrong, message in (
+        ({"columns": [("crp24", "crp26")]}, r"columns must be pairs of \['crp24', 'crp25'\]; got"),
+        ({"columns": ["crp24"]}, "columns must be pairs of"),
+        ({"groups": [(0, 1)]}, r"groups must be pairs of \[1, 2\]; got \(0, 1\)"),
+        ({}, "columns or groups must have a pair"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.differences_table(**wrong, ranges=ranges)
 
 
 @pytest.mark.parametrize("n", [8000, pytest.param(20_000, marks=pytest.mark.nightly)])
