@@ -224,7 +224,8 @@ def _prepare(run: Run, path: Path) -> Folder:
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     last = take_up(run, folder)
-    _lower_epsilon(run, folder, last.in_words(path, run.free_option))
+    is_told = last.is_finished or not run.used.models
+    _lower_epsilon(run, folder, last.in_words(path, run.free_option) if is_told else "")
     for model in run.models.values():
         check_saving(model)
     return folder
@@ -255,7 +256,7 @@ def _in_context(refusal: str, run: Run, folder: Folder, left: str) -> str:
             f"This run would add {run.added} alone to the models of {folder.path}. {refusal}"
             f"{others if run.used.source else ''}"
         )
-    return f"{left}. {refusal}" if left and not run.used.models else refusal
+    return f"{left}. {refusal}" if left else refusal
 
 
 def _apply(run: Run, folder: Folder, progress: Progress) -> None:

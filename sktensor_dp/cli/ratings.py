@@ -30,7 +30,7 @@ ERRORS = (
     "Standard errors count noise and sampling. A part of {:.2g} is the same for all items: a "
     "difference of two errs by the root of both squares less twice that of this part. An average "
     "is for persons who rate equally high on the whole: the plain average of an item differs if "
-    " those who rate it are harsher or kinder. Where people rate what they like, "
+    "those who rate it are harsher or kinder. Where people rate what they like, "
     "averages over everybody would be lower, by more than these errors. Items that few rate are "
     "drawn to the mean, and err by more if they are far worse."
 )

@@ -159,16 +159,21 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[
             if kind == "show":
                 said += "".join(f"\n  {line}" for line in _explained(report)) + "\n"
     except (OSError, ValueError) as error:
-        print(f"{name}: {_problem(error)}", file=sys.stderr)
+        print(f"{name}: {_problem(error, path)}", file=sys.stderr)
         return 1, None
     print(said)
     return 0, runs.total if kind in ("check", "show") else None
 
 
-def _problem(error: OSError | ValueError) -> str:
-    """Say why a file was not checked, or what is wrong with it."""
+def _problem(error: OSError | ValueError, path: Path) -> str:
+    """Say why the file at `path` was not checked, or what is wrong with it."""
     if isinstance(error, FileExistsError):
         return f"adds up, but {error}"
+    if isinstance(error, FileNotFoundError) and path.name == STATEMENT and _ledger_of(path):
+        return (
+            "is not there: no run in this folder came as far as a model. What they spent: "
+            f"sktensor-dp budget show {path.parent}"
+        )
     if isinstance(error, OSError):
         advice = "Name the output folder of a run, or its statement.json"
         return f"cannot be read: {error.strerror}. {advice}"

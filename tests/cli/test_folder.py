@@ -386,6 +386,9 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     assert done.err.endswith(ends.get(at, "Stopped. Nothing was spent.\n"))
     assert spent(tmp_path) == pytest.approx({"fit": 2, "check": 0.35}.get(at, 0), abs=0.01)
     assert not list((tmp_path / "private-topics").glob("*journal"))
+    if at == "check":
+        said = "is not there: no run in this folder came as far as a model. What they spent: "
+        assert said in command("report", "check", "private-topics", status=1).err
 
 
 @pytest.mark.usefixtures("as_in_the_foreground")
@@ -485,6 +488,7 @@ LEFT = [
     ("all", ("--shares",), "words.model and topics.model", ""),
     ("all", ("--shares", "--again"), "words.model and topics.model", ""),
     ("all", ("--topics", 3), "words.model", ""),
+    ("all", ("--topics", 3, "--budget", 2), "", OTHERS.replace("epsilon: 2", "topics: 2")),
     ("all", ("--topics", 3, "--again"), "", ""),
     ("all", ("--topics", 3, "--shares"), "words.model and topics.model", ""),
     ("all", ("--epsilon", 1.8), "", ""),
