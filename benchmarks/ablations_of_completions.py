@@ -7,8 +7,9 @@ goodbooks and of jester, and 1000 hours of air quality in Beijing; for persons 1
 tastes, and values of laws of `laws_of_completions`. All people of jester, at epsilon 1, are for
 products of pairs alone, all of goodbooks, at epsilon 10, for the test of directions, and drawn
 values of three modes for the number of releases and for components. Extrapolation changes biases
-of items in two parts, of which people keep to one, and the scale of pulls those on which people are
-of two opinions: their error is measured.
+of many items in two parts, of which people keep to one, concurrences those of weeks of which people
+are there for five in a row, and the scale of pulls those on which people are of two opinions: their
+error is measured.
 
     python -m benchmarks ablations_of_completions
     python -m benchmarks ablations_of_completions --quick     one epsilon, two seeds, two sets
@@ -57,6 +58,8 @@ def _part(name: str, units: tuple[str, ...], place: str, neutral: object) -> Abl
 # What only biases of rows have that few people compare.
 NO_LINE = SimpleNamespace(along=lambda *_: SimpleNamespace(direction=np.zeros(1)))
 OF_PARTS = _part("extrapolation of biases", (), "completion.shared_biases.Line", NO_LINE)
+# Modes of few rows, which people compare as in a chain.
+OF_CHAINS = constant("completion.CONCURRENCE_FRACTION", 1e-12, ())
 # What only averages need on which persons are of two opinions.
 OF_CAMPS = constant("completion.PULL_SCALE", 1e-9, ())
 ABLATIONS = (
@@ -85,6 +88,7 @@ ABLATIONS = (
     _part("features of where entries are", ENTRY, "completion.entry_recipe.incidence_features",
           lambda _: None),
     OF_PARTS,
+    OF_CHAINS,
     OF_CAMPS,
 )  # fmt: skip
 
@@ -122,13 +126,22 @@ def _three_modes() -> Ratings:
 
 def _error_of_parts(epsilon: float, seed: int) -> float:
     """Error of biases of items in two parts, of which people keep to one by nine tenths."""
-    rng, (people, items, each) = np.random.default_rng(seed), (4000, 40, 20)
+    rng, (people, items, each) = np.random.default_rng(seed), (8000, 300, 20)
     who = np.repeat(np.arange(people), each)
     in_part = (rng.integers(2, size=people)[who] + (rng.random(len(who)) < 0.1)) % 2
     X = np.column_stack([who, in_part * items // 2 + rng.integers(items // 2, size=len(who))])
     biases = rng.standard_normal(items) / 2 + np.repeat([-0.5, 0.5], items // 2)
     y = biases[X[:, 1]] + rng.standard_normal(people)[who] / 2 + rng.standard_normal(len(who)) / 2
     return _error_of_biases(X, np.clip(y, -4.0, 4.0), biases, people, epsilon, seed)
+
+
+def _error_of_chain(epsilon: float, seed: int) -> float:
+    """Error of averages of 16 weeks with a trend, of which people are there for five in a row."""
+    rng, (people, weeks, stays) = np.random.default_rng(seed), (3000, 16, 5)
+    first, means = rng.integers(1 - stays, weeks, people)[:, None], np.linspace(-0.6, 0.6, weeks)
+    y = means + 0.7 * rng.standard_normal((people, 1)) + 0.8 * rng.standard_normal((people, weeks))
+    X = np.argwhere((first <= np.arange(weeks)) & (np.arange(weeks) < first + stays))
+    return _error_of_biases(X, np.clip(y, -4.0, 4.0)[tuple(X.T)], means, people, epsilon, seed)
 
 
 def _error_of_camps(epsilon: float, seed: int) -> float:
@@ -155,13 +168,17 @@ def _error_of_biases(
 
 def of_biases(seeds: range) -> Iterator[list[Cell]]:
     """Rows of what only biases of rows have that few people compare, or on which they are two."""
-    cases = ((OF_PARTS, "parts", _error_of_parts), (OF_CAMPS, "camps", _error_of_camps))
-    for (part, name, error_of), epsilon in product(cases, (1.0, 5.0)):
+    cases = (
+        (OF_PARTS, "parts", "two parts", _error_of_parts),
+        (OF_CHAINS, "chain", "a chain", _error_of_chain),
+        (OF_CAMPS, "camps", "two camps", _error_of_camps),
+    )
+    for (part, name, rows, error_of), epsilon in product(cases, (1.0, 5.0)):
         errors = []
         for made in (nullcontext(), part.made()):
             with made:
                 errors.append(np.array([error_of(epsilon, seed) for seed in seeds]))
-        way = f"person, biases of two {name}"
+        way = f"person, biases of {rows}"
         yield [part.name, name, way, epsilon, *change(errors[1], errors[0])]
 
 

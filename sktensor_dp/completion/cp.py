@@ -155,7 +155,8 @@ class PrivateCPCompletion(
     never compute these from private data.
     *Releases*: ``value_histogram`` for a range that is chosen; ``entries``, ``row_sums``,
     ``entry_pairs``, ``entry_gradients``, ``ridge_block``, or ``unit_levels``,
-    ``shared_row_sums`` and ``shared_factor_sums``, as ``privacy_report_`` lists them.
+    ``row_concurrences``, ``shared_row_sums`` and ``shared_factor_sums``, as ``privacy_report_``
+    lists them.
     *Not covered*: running time; what ``fold_in`` returns, which belongs to the holder of
     the entries it was given; several values of one person, without a ``unit_mode``.
 

@@ -50,10 +50,13 @@ class EffectRelease:
         return np.asarray(self.sigma / self.response / counts)
 
     @classmethod
-    def combined(cls, releases: Sequence["EffectRelease"], missed: Floats) -> "EffectRelease":
+    def combined(
+        cls, releases: Sequence["EffectRelease"], missed: Floats,
+        by_comparison: float | Floats = 0.0,
+    ) -> "EffectRelease":  # fmt: skip
         """One release in place of n: counts averaged by precision, sums for least error of effects.
 
-        `missed` is as for `errors_of_releases`.
+        `missed` and `by_comparison` are as for `errors_of_releases`.
         """
         sums = np.stack([release.sums for release in releases])
         sigmas = np.stack([release.sigma for release in releases])
@@ -73,7 +76,7 @@ class EffectRelease:
             about - _constants(about * counts, counts, row_weights),
             totals - constants * counts, (sigmas / responses) ** 2,
         )  # fmt: skip
-        errors = errors_of_releases(releases, compared, counts, row_weights, missed)
+        errors = errors_of_releases(releases, compared, counts, row_weights, missed, by_comparison)
         parts = weights_of_least_error(errors).T
         # An uncertain pull multiplies all rows alike: it is no reason to shrink them to their mean.
         pulled = sum(part * release.pulled for part, release in zip(parts, releases, strict=True))
@@ -118,14 +121,15 @@ class _Compared(NamedTuple):
 
 def errors_of_releases(
     releases: Sequence[EffectRelease], compared: _Compared, counts: Floats, row_weights: Floats,
-    missed: Floats,
+    missed: Floats, by_comparison: float | Floats = 0.0,
 ) -> Floats:  # fmt: skip
     """Mean products (n_rows, n, n) of the errors that n releases have in each row's sum of effects.
 
     Errors are noise, the expected `shift`, what effects are `pulled` by, and what is beyond these
     in distances from the last release. Where rows of two modes meet unevenly, a release also
     contains a part of the errors that effects of other modes had then: `missed` (n, n) are mean
-    products of these. `counts` are averaged, `row_weights` are of sum 1.
+    products of these. `by_comparison` (n_rows, n, n) are those of errors of effects, as how units
+    compare rows is not quite known. `counts` are averaged, `row_weights` are of sum 1.
     """
     about, sums, noise = compared
     mean_noise = noise @ row_weights
@@ -140,7 +144,8 @@ def errors_of_releases(
     part = min(_part_by_first(distances, by_noise, by_moves), float(row_weights @ counts**2))
     shift = np.stack([release.shift * counts for release in releases])
     pulled = np.stack([release.pulled * counts for release in releases])
-    errors = part * missed + sum(np.einsum("ij,kj->jik", error, error) for error in (shift, pulled))
+    errors = part * missed + by_comparison * counts[:, None, None] ** 2
+    errors = errors + sum(np.einsum("ij,kj->jik", error, error) for error in (shift, pulled))
     # The rest of its distance from the last release is each release's own error, beside noise.
     rest = (distances - _square_distances(np.tensordot(row_weights, errors, 1)))[-1].clip(0)
     rest[-1] = 0.0

@@ -25,6 +25,7 @@ from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHisto
 from sktensor_dp.queries.gradients import EntryGradients, RidgeBlock
 from sktensor_dp.queries.person_entries import (
     MOST_CELLS,
+    RowConcurrences,
     SharedFactorSums,
     SharedRowSums,
     UnitLevels,
@@ -138,6 +139,8 @@ class Assumed:
 ASSUMED = Assumed()
 
 
+# Largest number of rows of a mode whose concurrences are released: fits solve for all at once.
+MOST_CONCURRENT = 256
 # Number of steps of gradient descent.
 DESCENT_STEPS = 30
 
@@ -375,6 +378,7 @@ class PersonPlan:
     n_level_uses: int
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned uses that one release of each mode takes
+    with_concurrences: tuple[bool, ...]  # of each shared mode: whether they are released
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -444,10 +448,39 @@ def plan_persons(
     if n_sweeps:
         shares[SharedFactorSums.name] = of_components
         uses[SharedFactorSums.name] = n_sweeps
+    told = with_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode)
+    return PersonPlan(unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, told)
+
+
+def with_concurrences(
+    shape: Sequence[int], unit_mode: int, epsilon: float, delta: float, shares: dict[str, float],
+    uses: dict[str, int],
+) -> tuple[bool, ...]:  # fmt: skip
+    """Give `RowConcurrences` a part of the shares and uses of biases, for modes where it tells any.
+
+    Returns a flag for each shared mode.
+    """
+    lengths = np.delete(shape, unit_mode)
+    if delta == 0 and not math.isinf(epsilon):
+        return (False,) * len(lengths)
+    of_each = defaults.CONCURRENCE_FRACTION * shares[SharedRowSums.name] / len(lengths)
+    mu = math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta)
+    mu *= math.sqrt(of_each / math.fsum(shares.values()))
+    # If each unit compared two rows, a row would have n_units sqrt(2) / n_rows of comparisons: they
+    # tell chains from chance if eigenvalues by noise are below 1. Two rows are no chain.
+    told = tuple(
+        2 < n <= MOST_CONCURRENT
+        and RowConcurrences.largest_distance * n**1.5 < mu * shape[unit_mode]
+        for n in lengths.tolist()
+    )
+    if any(told):
+        shares[RowConcurrences.name] = sum(told) * of_each
+        shares[SharedRowSums.name] -= sum(told) * of_each
+        uses[RowConcurrences.name] = sum(told)
+    return told
 
 
 def trial_sweeps(n_sweeps: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from sktensor_dp.completion.concurrences import Concurrences, solved
 from sktensor_dp.completion.effect_release import (
     LEAST_ERROR,
     LEAST_WEIGHT,
@@ -29,7 +30,7 @@ from sktensor_dp.completion.pull import (
 )
 from sktensor_dp.completion.row_weights import row_weights
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.person_entries import ReleasedEffects, SharedRowSums
+from sktensor_dp.queries.person_entries import ReleasedEffects, RowConcurrences, SharedRowSums
 from sktensor_dp.queries.query import Query
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats
@@ -153,6 +154,14 @@ class _Round(NamedTuple):
         return _joined(self.means[:place] + self.means[place + 1 :])
 
 
+class _Comparison(NamedTuple):
+    """Releases of a mode by what units compare, n of them."""
+
+    releases: list[EffectRelease]  # about effects that are nearer by what residuals do not show
+    shown: Floats  # (n_rows, n_rows): what residuals show of errors of effects
+    errors: Floats  # (n_rows, n, n): mean products of errors of effects, as `shown` errs
+
+
 @dataclass
 class PersonValues:
     """Released facts on values of units so far; one object for the biases of all modes."""
@@ -179,6 +188,7 @@ class SharedBiases:
     _linear: Sequence[EffectRelease]  # all so far, of linear response, pull included
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
+    _concurrences: Concurrences | None = None  # if they were released
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
         self._ask, self.mode, self.values = ask, mode, values
@@ -190,6 +200,11 @@ class SharedBiases:
         self.effects = SharedEffects(zeros, zeros, zeros, prior_variance=0.0)
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
         self._moments = np.ones((2, len(zeros)))
+
+    def release_concurrences(self) -> None:
+        """Release how units compare rows: effects are then those that such residuals show."""
+        noisy = self._ask(RowConcurrences(self.mode, self._shape)).as_sum()
+        self._concurrences = Concurrences.of_sums(noisy.value, noisy.sigma)
 
     def release(
         self, biases: Sequence["SharedBiases"], n_left: int = 0, pooled: int = 1,
@@ -377,16 +392,55 @@ class SharedBiases:
         missed = now - by_round
         uncertain = float(shares @ _joined(other.effects.variances for other in others))
         blocks = block_weights([past.release for past in self._rounds], weight_each)
+        joined = [past.release.joined(blocks) for past in self._rounds]
+        comparison = self._comparison(joined, blocks)
+        if comparison is not None:
+            joined = comparison.releases
         linear = []
-        for past, effects in zip(self._rounds, by_round, strict=True):
-            joined, by_others = past.release.joined(blocks), float(shares @ effects**2)
-            tangent = self._linearised(joined, past.clip, by_others)
+        for past, released, effects in zip(self._rounds, joined, by_round, strict=True):
+            tangent = self._linearised(released, past.clip, float(shares @ effects**2))
             linear.append(self._with_measured_spread(tangent, past, blocks, weight_each))
         of_missed = missed * shares @ missed.T
         self._linear = linear
         linear = self._without_pull(linear, weight_each, of_missed.diagonal())
-        release = EffectRelease.combined(linear, of_missed + uncertain)
-        return self._at_fixed_point(release, linear, biases, weight_each)
+        of_comparison = 0.0 if comparison is None else comparison.errors
+        release = EffectRelease.combined(linear, of_missed + uncertain, of_comparison)
+        release = self._at_fixed_point(release, linear, biases, weight_each)
+        if comparison is None:
+            return release
+        return self._compared(release, comparison.shown, weight_each)
+
+    def _comparison(self, joined: Sequence[EffectRelease], blocks: Floats) -> "_Comparison | None":
+        """Releases `joined` by `blocks` as far as units compare rows; None if it is not known."""
+        if self._concurrences is None:
+            return None
+        counts, _ = pooled_counts([past.release for past in self._rounds])
+        several, alone = np.maximum(counts, 0.0) * blocks[:, None]
+        part = several / (several + alone + LEAST_WEIGHT)
+        shown = self._concurrences.shown(part)
+        # A release shows of errors of the effects that it was about as much as one that shows all
+        # of them would, if it was about effects that are nearer.
+        errors = self.effects.means - np.stack([released.about for released in joined])
+        releases = [
+            replace(released, about=self.effects.means - nearer)
+            for released, nearer in zip(joined, errors @ shown.T, strict=True)
+        ]
+        products = errors @ errors.T + float(self.effects.variances.sum())
+        variances = part**2 * self._concurrences.variances
+        return _Comparison(releases, shown, np.multiply.outer(variances, products))
+
+    def _compared(self, release: EffectRelease, shown: Floats, weight_each: float) -> EffectRelease:
+        """Average `release`, its effects those of which residuals show what it does."""
+        counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
+        sampling = weight_each * (release.spread / release.response) ** 2 / counts
+        noise = release.noise(counts) ** 2 + release.by_step
+        estimates = release.estimates(counts)
+        # All effects may lie along one direction, as those of a trend.
+        prior = len(counts) * kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2
+        seen = estimates - self.effects.means + shown @ self.effects.means
+        found, variances = solved(shown, seen, noise, sampling, prior)
+        more = np.maximum(variances - (noise - release.by_step) - sampling, 0.0)
+        return replace(release, about=release.about + found - estimates, by_step=more)
 
     def _without_pull(
         self, linear: Sequence[EffectRelease], weight_each: float, of_others: Floats
@@ -473,7 +527,9 @@ class SharedBiases:
         most; of another mode the one along which its effects respond to these moves.
         """
         lead = min(biases, key=lambda bias: len(bias.shares))
-        # A move shows in two releases beside the first.
+        # With one mode concurrences show more. A move shows in two releases beside the first.
+        if len(biases) == 1 and self._concurrences is not None:
+            return None
         if len(linear) < 3 or (lead is not self and lead._line is None):
             return None
         shown = np.stack([released.estimates(counts) for released in linear]) / self.half

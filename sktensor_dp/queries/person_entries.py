@@ -250,6 +250,60 @@ class SharedRowSums(Query):
         return self.most * counts**2 - sums**2 / self.most
 
 
+@dataclass(frozen=True)
+class RowConcurrences(Query):
+    """Sums over units of the weights with which they compare each row of a mode with each other.
+
+    Residuals in `SharedRowSums` are about the mean of a unit's entries in other rows. Each of these
+    rows has a part of these entries, and gets that part of the weight of the row.
+    """
+
+    name, family = "row_concurrences", "persons"
+    description = "sums over units of the weights with which they compare each two rows"
+    laws = (GAUSSIAN, LAPLACE)
+
+    # Of n entries, C by row, a unit contributes ``C_r C_s / (|C| (n - C_r))`` for rows r and s.
+
+    mode: int  # any mode but the units'
+    shape: tuple[int, ...]  # of the tensor; public
+
+    # Largest L2 distance of two contributions, which have norms up to 1 and no negative numbers.
+    largest_distance: ClassVar[float] = math.sqrt(2)
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """The `largest_distance`, of rounded contributions."""
+        return self.largest_distance * SUM_SLACK
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """``2 sqrt(n_rows)``: the numbers of a row add up to its part of the norm of C."""
+        return 2 * math.sqrt(self.shape[self.mode]) * SUM_SLACK
+
+    def total(self, chunk: PersonChunks) -> Floats:
+        """Array (n_rows, n_rows), 0 on the diagonal."""
+        if self.mode == chunk.unit_mode:
+            raise ValueError(f"mode must be another one than the units', {chunk.unit_mode}.")
+        if self.shape != chunk.shape:
+            raise ValueError(f"shape must be that of the data, {chunk.shape}; got {self.shape}.")
+        n_rows, result = self.shape[self.mode], AccurateSum()
+        result.add(np.zeros((n_rows, n_rows)))
+        pair, unit_of_pair = chunk.pairs(self.mode)  # pair (unit, row of the mode) of each entry
+        counts, rows = np.bincount(pair), np.zeros(len(unit_of_pair), dtype=np.intp)
+        rows[pair] = chunk.coordinates[:, self.mode]
+        for span in blocks(chunk.n_units, UNITS_AT_ONCE):
+            own = slice(*np.searchsorted(unit_of_pair, [span.start, span.stop]))
+            table = np.zeros((span.stop - span.start, n_rows))
+            table[unit_of_pair[own] - span.start, rows[own]] = counts[own]
+            others = table.sum(axis=1, keepdims=True) - table
+            norms = np.sqrt(np.square(table).sum(axis=1, keepdims=True))
+            weights = table / np.maximum(norms, 1.0) / np.maximum(others, 1.0)
+            result.add(weights.T @ table)
+        sums = result.value()
+        np.fill_diagonal(sums, 0.0)  # a row is not compared with itself
+        return sums
+
+
 @dataclass(frozen=True, eq=False)
 class SharedFactorSums(Query):
     """Power step for the components of units, and second moments of their weights."""

@@ -21,6 +21,7 @@ from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHisto
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
 from sktensor_dp.queries.person_entries import (
     ReleasedEffects,
+    RowConcurrences,
     SharedFactorSums,
     SharedRowSums,
     UnitLevels,
@@ -127,6 +128,7 @@ ROWS = [
             1, PERSONS, ReleasedEffects(NO_EFFECTS, 0.1, 1.0), 0.5, order=1
         ),
     ),
+    Row("row_concurrences", slices=True, query=lambda _: RowConcurrences(1, PERSONS)),
     Row(
         "shared_factor_sums", slices=True, costs=(GAUSSIAN,), query=lambda _: SharedFactorSums(
             PERSONS, ReleasedEffects(NO_EFFECTS, 0.1, 1.0), COMPONENTS, 0.5

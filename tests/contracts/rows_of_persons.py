@@ -18,6 +18,7 @@ from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.queries.person_entries import (
     MOMENT_WEIGHT,
     ReleasedEffects,
+    RowConcurrences,
     SharedFactorSums,
     SharedRowSums,
     UnitLevels,
@@ -141,6 +142,10 @@ def row_sums(order: int) -> Callable[[Rng, World], SharedRowSums]:
     return build
 
 
+def concurrences(rng: Rng, world: World) -> RowConcurrences:
+    return RowConcurrences(int(rng.integers(1, len(world.shape))), world.shape)
+
+
 def factor_sums(rng: Rng, world: World) -> SharedFactorSums:
     shared, half, rank = world.shape[1:], world.half, int(rng.integers(1, 4))
     about = ReleasedEffects(
@@ -231,5 +236,9 @@ CASES = [
     case("shared_row_sums", "without residuals", row_sums(2), replace(SUMS, most=0.6), *MIDDLE),
     case("shared_row_sums", "order 1", row_sums(1), replace(SUMS, order=1), FIRST,
          unit([[1, 0]], [1.0]), attained=(0.0, 1.0)),
+    # Of all three rows the two numbers of a unit in L1 are the root of 2.
+    case("row_concurrences", "other rows", concurrences, RowConcurrences(1, (8, 3, 2)),
+         unit([[0, 0], [0, 1], [1, 0], [1, 1]], np.zeros(4)), unit([[1, 0], [2, 1]], [0.0, 1]),
+         attained=(1.0, math.sqrt(2 / 3))),
     factor_case("as they are", factor_sums),
 ]  # fmt: skip

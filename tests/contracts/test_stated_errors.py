@@ -26,6 +26,7 @@ class Ratings:
     components: float = 0.0  # deviation
     each: float = 3.8
     bounds, n_alike = (1, 5), 2  # numbers of which one is independent
+    least = 0.25  # mean square of errors over stated ones
 
     def shape(self):
         return self.n_units, 60
@@ -57,6 +58,7 @@ class Shares:
 
     n_units: int
     bounds, n_alike = (0, 1), 6  # nobody compares groups: averages of one err alike
+    least = 0.01  # they are alike, which errors cannot count on
 
     def shape(self):
         return self.n_units, 30
@@ -120,7 +122,7 @@ def test_errors_of_averages_are_as_stated(case, seed):
     distance = np.abs(truth - truth.mean())
     for part in (np.array(squares), np.array(squares)[:, distance > np.quantile(distance, 0.8)]):
         n = part.size / case.of.n_alike  # of normal errors that are independent
-        assert 0.25 < part.mean() < chi2.isf(1e-5, n) / n
+        assert case.of.least < part.mean() < chi2.isf(1e-5, n) / n
 
 
 def test_errors_of_a_row_are_by_the_units_that_have_it(seed):
@@ -322,3 +324,61 @@ def test_changes_between_quarters_that_have_own_questions(n_common, epsilon, as_
         squares.append(((change - 0.6) / error) ** 2)
     # One fit of a hundred is off by six or more; half were where errors left out what is unknown.
     assert np.sqrt(np.median(squares)) < 4
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Answers by persons who stay for some periods in a row, or come in some, as chance has it."""
+
+    shape: tuple[int, ...]  # of persons and periods, with questions in between
+    stays: int
+    epsilon: float
+    as_one: bool = False  # True for questions and periods in one mode
+    visits: float = 0.0  # if not 0, the chance that a person is there in a period, in place of that
+
+    def data(self, rng):
+        """Places of answers from 1 to 5, and averages of periods, if everybody answered."""
+        n, *questions, periods = self.shape
+        first = rng.integers(1 - self.stays, periods, n)[:, None]
+        times = np.arange(periods)
+        seen = (times >= first) & (times < first + self.stays)
+        if self.visits:
+            seen = rng.random((n, periods)) < self.visits
+        trend = np.linspace(-0.6, 0.6, periods)
+        y = trend + 0.7 * rng.standard_normal((n, 1))
+        for length in questions:
+            y = y[:, None] + np.linspace(-1, 1, length)[:, None]
+            seen = seen[..., None, :] & (rng.random(y.shape) < 0.85)
+        y = np.clip(np.rint(3 + y + 0.8 * rng.standard_normal(y.shape)), 1, 5)
+        return seen, y
+
+
+@pytest.mark.parametrize(
+    "panel",
+    [
+        Panel((3000, 16), 5, 4.0), Panel((3000, 8, 8), 2, 4.0), Panel((10_000, 30), 4, 16.0),
+        Panel((4000, 4, 6), 2, 8.0, as_one=True), Panel((3000, 8), 2, 1.0),
+        Panel((2000, 12), 3, float("inf")), Panel((3000, 5, 2), 0, 4.0, as_one=True, visits=0.3),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_changes_of_a_rotating_panel(panel, seed):
+    """Persons compare neighbouring periods alone: the ends are apart by all changes between."""
+    rng, squares, slopes, errors = np.random.default_rng(seed), [], [], []
+    for number in range(4):
+        seen, y = panel.data(rng)
+        if panel.as_one:
+            seen, y = (array.reshape(len(y), -1) for array in (seen, y))
+        truth = y.mean(axis=tuple(range(y.ndim - 1)))
+        model = PrivateCPCompletion(
+            0, bounds=(1, 5), shape=y.shape, unit_mode=0, epsilon=panel.epsilon
+        )
+        with unsafe_seeded_noise(100 * seed + number):
+            model.fit(np.argwhere(seen), y[seen])
+        off = model.biases_[-1] - truth
+        squares.append(((off - off.mean()) / model.bias_errors_[-1]) ** 2)
+        errors.append(model.bias_errors_[-1].mean() / truth.std())
+        slopes.append(np.polyfit(truth, model.biases_[-1], 1)[0])
+    # Errors of a fit are those of two slow directions or more, of which one is the trend.
+    assert 0.1 < np.mean(squares) < chi2.isf(1e-5, 8) / 8
+    assert abs(np.mean(slopes) - 1) < 4 * np.mean(errors) / 2

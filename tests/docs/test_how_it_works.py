@@ -58,6 +58,8 @@ def persons() -> Iterator[Any]:
     for kind in (PrivateCPCompletion, PrivateTuckerCompletion):
         model = kind(2, shape=(5000, 40), unit_mode=0, epsilon=2.0, **BOUNDS)
         yield model.fit(*table(5000, 40, 0.5))
+    few = PrivateCPCompletion(0, shape=(5000, 10), unit_mode=0, epsilon=2.0, **BOUNDS)
+    yield few.fit(*table(5000, 10, 0.5))
 
 
 def words() -> Iterator[Any]:

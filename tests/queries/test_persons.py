@@ -9,6 +9,7 @@ from person_entries import SHAPE, N, entries
 from sktensor_dp.data.person_entries import PersonChunks, PersonReader
 from sktensor_dp.queries.person_entries import (
     ReleasedEffects,
+    RowConcurrences,
     SharedFactorSums,
     SharedRowSums,
     UnitLevels,
@@ -93,6 +94,22 @@ def test_shared_row_sums(mode, order, most, weighted, seed):
     np.testing.assert_allclose(query.total(chunk_of(X, y)), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("mode", [1, 2])
+def test_row_concurrences_are_the_weights_of_other_rows_in_residuals(mode, seed):
+    X, y = entries(seed)
+    expected, n_rows = 0, SHAPE[mode]
+    for places, _ in units_of(X, y):
+        rows, of_entries = places[:, mode], np.zeros((n_rows, n_rows))
+        counts = np.bincount(rows, minlength=n_rows)
+        for row in rows:
+            others = rows[rows != row]
+            np.add.at(of_entries[row], others, 1 / np.linalg.norm(counts) / max(len(others), 1))
+        expected = expected + of_entries
+        assert np.linalg.norm(of_entries) < 1 + 1e-12
+    found = RowConcurrences(mode, SHAPE).total(chunk_of(X, y))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
 def test_parts_of_whole_units_add_up_and_nothing_adds_nothing(seed):
     """What units without entries would add to a sum, parts would leave out."""
     X, y = entries(seed)
@@ -107,6 +124,7 @@ def test_parts_of_whole_units_add_up_and_nothing_adds_nothing(seed):
     for query in (
         UnitLevels(HALF, about), SharedFactorSums(SHAPE, about, components, 1.0),
         *(SharedRowSums(mode, SHAPE, about, 1.0) for mode in (1, 2)),
+        *(RowConcurrences(mode, SHAPE) for mode in (1, 2)),
     ):  # fmt: skip
         # Rounding of sums of 900 terms of size one.
         found = np.sum([query.total(part) for part in parts], axis=0)

@@ -1,0 +1,78 @@
+"""Concurrences of rows: how units compare rows, and effects by what such comparisons show."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sktensor_dp.tensor.arrays import Floats
+
+# Least sum of weights, to avoid a division by 0.
+LEAST_WEIGHT = 1e-130
+# Least and largest error variance, relative to the prior variance: above rounding errors, and as of
+# rows without entries.
+LEAST_ERROR, LARGEST_ERROR = 1e-9, 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Concurrences:
+    """Concurrences of the rows of a mode beyond those by chance, from released sums."""
+
+    # Residuals are about the mean of a unit's entries in other rows: of errors e of effects they
+    # show (I - J) e, J the parts of other rows in these means, which for rows of shares s by chance
+    # is 1 s'. As effects have mean 0, J - 1 s' does for J.
+
+    excess: Floats  # (n_rows, n_rows): J - 1 s'; eigenvalues near 1: units hardly compare them
+    variances: Floats  # (n_rows,): of each number of a row, by noise
+
+    @classmethod
+    def of_sums(cls, sums: Floats, sigma: float) -> "Concurrences":
+        """Estimate from sums of `RowConcurrences`, with noise of deviation `sigma`."""
+        least = sigma * math.sqrt(len(sums)) + LEAST_WEIGHT
+        weights = np.maximum(sums.sum(axis=1), least)
+        shares = weights / weights.sum()
+        parts = (1 - shares) / weights
+        beyond = (1 - shares)[:, None] * sums - np.multiply.outer(weights, shares)
+        np.fill_diagonal(beyond, 0.0)
+        if sigma > 0:
+            beyond = _shrunk(beyond, weights, sigma)
+        return cls(beyond / weights[:, None], (sigma * parts) ** 2)
+
+    def shown(self, part: Floats) -> Floats:
+        """Matrix (n_rows, n_rows) by which residuals show errors of effects.
+
+        It is so in this `part` (n_rows,) of each row's entries; the others show a row's own error.
+        """
+        return np.eye(len(part)) - part[:, None] * self.excess
+
+
+def _shrunk(beyond: Floats, weights: Floats, sigma: float) -> Floats:
+    """Concurrences `beyond` chance without what noise of deviation `sigma` could explain."""
+    # They are nearly symmetric, and noise of means with the transpose has half the variance.
+    values, axes = np.linalg.eigh((beyond + beyond.T) / 2)
+    edge = sigma * math.sqrt(2 * len(values))  # largest eigenvalue of noise (Wigner 1958)
+    # An eigenvalue t shows as t + edge^2 / 4t (Baik, Ben Arous & Peche 2005).
+    found = (np.abs(values) + np.sqrt(np.maximum(values**2 - edge**2, 0.0))) / 2
+    found = np.where(np.abs(values) > edge, np.sign(values) * found, 0.0)
+    # Over weights, nobody compares rows of an eigenvalue of 1: what is left of it is no surer than
+    # its noise.
+    roots = np.sqrt(weights)
+    values, axes = np.linalg.eigh((axes * found) @ axes.T / np.multiply.outer(roots, roots))
+    found = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
+    return np.asarray((axes * found) @ axes.T * np.multiply.outer(roots, roots))
+
+
+def solved(
+    shown: Floats, effects: Floats, noise: Floats, sampling: Floats, prior_variance: float
+) -> tuple[Floats, Floats]:
+    """Posterior means and variances of effects b, of which `effects` are ``shown @ b``, and errors.
+
+    `noise` and `sampling` (n_rows,) are variances, the latter by entries of rows.
+    """
+    noise, sampling = (np.minimum(v, LARGEST_ERROR * prior_variance) for v in (noise, sampling))
+    # Entries that show little of an effect vary as little.
+    values, axes = np.linalg.eigh((shown * sampling + (shown * sampling).T) / 2)
+    errors = np.diag(noise) + (axes * np.maximum(values, 0.0)) @ axes.T
+    errors += LEAST_ERROR * prior_variance * np.eye(len(errors))
+    gain = np.linalg.solve(prior_variance * shown @ shown.T + errors, prior_variance * shown).T
+    return gain @ effects, prior_variance * (1 - np.einsum("ij,ji->i", gain, shown))
