@@ -301,7 +301,8 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
         parser.error("--add-remove and --persons N go together")
     if options.normalise_labels and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")
-    for one, other in combinations(("text", "person", "item", "rating", "by"), 2):
+    columns = [*combinations(("text", "person", "item", "rating", "by"), 2), ("item", "title")]
+    for one, other in columns:  # "title" is of the public list, which "item" names too
         if parsed[one] is not None and parsed[one] == parsed[other]:
             parser.error(f"--{one} and --{other} both name column {parsed[one]!r}")
     if (options.by is None) != (options.by_values is None):

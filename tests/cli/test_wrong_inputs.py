@@ -186,6 +186,10 @@ WRONG = [
         "holds the title, of 'what', 'title'",
     ),
     (("ratings", "stars.tsv", *RATED, "--title", "name", "--items-are-public"), "--title needs"),
+    (
+        ("ratings", "stars.tsv", *RATED, "--items", "items.csv", "--title", "what"),
+        "--item and --title both name column 'what'",
+    ),
     (("groups", "posts.csv"), "--range COLUMN LOW HIGH must be given"),
     (
         ("forecast", "groups", "--rows", 5000, "--columns", 3),
