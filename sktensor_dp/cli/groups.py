@@ -98,10 +98,9 @@ class Groups(Run):
         self._arrange()
         self._refuse_columns()
         self.may_fail = [f"{column} given" for column in [*self._numeric, *self._categorical]]
-        within = [
-            f"{column} in its {'log range, so above 0' if of_log else 'range'}"
-            for column, of_log in zip(self._numeric, self._of_logs, strict=False)
-        ]
+        n_plain = len(self._numeric) - self._n_logs
+        within = [f"{column} in its range" for column in self._numeric[:n_plain]]
+        within += [f"{column} in its log range, so above 0" for column in self._numeric[n_plain:]]
         within += [f"{column} listed by --category" for column in self._categorical]
         self.tests = [*self.may_fail, *within]
 
@@ -342,11 +341,12 @@ class Groups(Run):
         self._take_averages(model)
 
     def _table(self) -> Floats:
-        """Numbers, logarithms of some, and 0 or 1 for each category, spread over 1."""
-        tiniest = 1e-300  # of numbers whose logs are taken: what is no larger counts as LOW
+        """Numbers, logarithms of some, and 0 or 1 for each category, with uniform noise."""
+        tiniest = 1e-300  # of numbers whose logs are taken, which must be above 0
         one_hot = [self._texts[column] == value for column, value in self._categories]
         table = np.column_stack([*self._values, *one_hot]).astype(float)
         table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
+        # Noise of width 1, as `_arrange` says.
         size = len(table), len(self._categories)
         table[:, self._of_categories] += as_generator(random_state=None).uniform(-0.5, 0.5, size)
         for place, (column, _) in enumerate(self._categories, start=len(self._numeric)):

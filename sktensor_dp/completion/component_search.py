@@ -100,8 +100,8 @@ class DirectionSearch:
 
     def is_worth(self, gain_of_biases: float) -> bool:
         """True if components will explain as much variance of values as better biases would."""
-        # Judge each direction by itself. From its variance subtract what noise and chance explain,
-        # and the error of an eigenvalue: one deviation, `noise`.
+        # Judge each direction by itself, at the low end of its variance: less what noise adds
+        # (`beyond_noise`), less what chance adds, and less one deviation, `noise`.
         moment, noise = self.explained(judged_sweeps(self._n_trial))
         variance = self._deviation**2
         residual_share = residual_variance(self._biases) / variance
@@ -112,7 +112,7 @@ class DirectionSearch:
         shown = np.where(is_seen, denoised - noise - self._by_chance(), values)
         explained = is_seen * explained_variances(shown, self._n_entries_each)
         gain = gain_of_components(explained, self._n_entries_each, residual_share)
-        # Without noise better biases gain 0, so the search goes on, and `factor` decides.
+        # Without noise better biases gain 0, and the search goes on.
         return gain * variance >= gain_of_biases
 
     def factor(self) -> Floats:

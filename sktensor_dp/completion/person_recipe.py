@@ -85,8 +85,8 @@ class Levels:
             ))  # fmt: skip
         answer = ask(UnitLevels(half, about, order_of(ask)), pooled, paid_by)
         found_mean, _, found_half = answer.value[:3].tolist()
-        # Units without values add 0 to all sums. The share of units with values is shrunk to 1, by
-        # the variance 1 / 12 of a uniform prior.
+        # The third sum is of `half` for each unit with values; others add 0 to all sums. The share
+        # of units with values is shrunk to 1, by the variance 1 / 12 of a uniform prior.
         noise = answer.sigma / half
         trust = 1 / (1 + 12 * noise**2)
         share = 1 - trust * (1 - float(np.clip(found_half / half, 0.0, 1.0)))

@@ -35,10 +35,12 @@ def squares_of_most_gain(shares: Floats, past: Floats, planned: Floats) -> Float
     planned = np.maximum(planned, LEAST_RATIO)
 
     def squares(log_price: float) -> Floats:
+        """Squared weights at a price."""
         ratios = np.sqrt(planned) * math.exp(-log_price / 2) - 1 - past
         return np.asarray(np.maximum(ratios, 0.0) / planned)
 
     def excess(log_price: float) -> float:
+        """Mean square beyond 1; 0 at the price sought."""
         return float(shares @ squares(log_price)) - 1
 
     # At the highest price all x are 0, at a lower one than the lowest all exceed 1.

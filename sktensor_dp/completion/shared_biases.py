@@ -679,8 +679,8 @@ class SharedBiases:
         varied = self.values.share_varied
         mean = varied * shorter * mean + (1 - varied) * shifts / clip
         slopes = varied * shorter * slopes + (1 - varied) / clip
-        # Residuals are about a mean over other rows, multiplied for rows of equal shares: correct
-        # for the row's own share.
+        # Residuals are about a mean over other rows, times 1 - 1 / n of n rows, as is right for
+        # a row of share 1 / n: correct for the row's own share.
         of_others = (1 - 1 / len(self.shares)) / np.maximum(1 - self.shares, 0.5)
         return of_others * mean, of_others * slopes
 

@@ -86,8 +86,8 @@ def warnings_of_noise(
             f"Of {counted(wanted, 'component')} asked for, released values show "
             f"{fitted.n_resolved} above their noise; {len(fitted.components)} were fitted. "
             f"{'' if math.isinf(epsilon) else 'A larger epsilon, a smaller data_norm or '}"
-            f"{'F' if math.isinf(epsilon) else 'f'}ewer n_components would help, and for "
-            "fits of samples more of them (see forecast())."
+            f"{'F' if math.isinf(epsilon) else 'f'}ewer n_components would help, and more samples, "
+            "if the fit is to samples (see forecast())."
         ),
     )
 

@@ -202,7 +202,10 @@ class PrivacyReport(TableDisplay):
 
     @property
     def fractions_of(self) -> str:
-        """Whole that `fractions` refer to: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
+        """Whole that `fractions` refer to: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both.
+
+        Of a selection among trials it is that of one trial: ``"trial's mu^2"``, for example.
+        """
         pure = [row.epsilon > 0 for row in self.rows]
         of_trial = "trial's " if self.composition.kind == "selection" else ""
         if pure and all(pure) and not any(row.mu for row in self.rows):

@@ -50,7 +50,7 @@ class FittedTopics:
     # (k, k): in the row of a topic, about what part of each topic it may have too much, or lack;
     # None for none.
     mixing_error: Floats | None = None
-    # (k,): 0 for topics that noise may have made, 1 for others; None if none was tested.
+    # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps were made.
     shown: Floats | None = None
 
 

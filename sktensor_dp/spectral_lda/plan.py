@@ -65,7 +65,7 @@ class TopicPlan:
 
     @property
     def least_tokens(self) -> int:
-        """Fewest tokens of a document that counts in pairs; if of all words, in all moments."""
+        """Fewest tokens of a document that counts in pairs, or with `all_words` in all moments."""
         return MIN_TOKENS if self.all_words else 2
 
 
@@ -458,7 +458,7 @@ def _compared(
 def pair_norm(
     plan: TopicPlan, n_features: int, length: float, words_each: float, concentration: float
 ) -> float:
-    """Clip of pairs of the released words, relative to the norm of all pairs.
+    """Clip of pairs of the released words, relative to the number of a document's tokens.
 
     `words_each` is the effective number of words of a topic.
     """
@@ -468,8 +468,8 @@ def pair_norm(
     repeats = (1 / words_each + concentration * of_all) / (1 + concentration)
     tokens = length
     if not plan.all_words:
-        # Released words are a binomial number of the tokens of a document, of which forecasts take
-        # the quantile 1 - clip_quantile: where clips are low, noise is less than forecast.
+        # Of a document's tokens a binomial number are released words. Where the clip is a quantile
+        # q of documents, forecasts take the quantile 1 - q of this number.
         part = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)
         above = float(ndtri(1 - plan.clip_quantile)) * math.sqrt(length * part * (1 - part))
         tokens = min(max(length * part + above, 2.0), length)

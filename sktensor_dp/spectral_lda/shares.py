@@ -271,7 +271,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return (NotEnoughDataWarning(said),)
 
     def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
-        """Plan of the sums, and of the histogram by which their two bounds are chosen."""
+        """Plan of the sums, up to a bound and beyond it, and of the histogram that chooses both."""
         name = SharesByGroup.name
         chooses = grouped and self.texts_per_person == "auto"
         fractions = defaults.FRACTIONS["shares_by_group"] if chooses else {name: 1.0}
@@ -295,8 +295,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     ) -> bool:
         """Return True if noise of `factor` times `expected_noise` is too small to hide a number.
 
-        `factor` is the noise of the number, in units of that of a share, over its size: for the
-        number of texts, the sum of all shares, it is the root of the number of topics.
+        `factor` is the number's relative noise, in units of the noise of a share. The number of
+        texts is the sum of all shares, which is 1: its factor is the root of the number of topics.
         """
         return HIDDEN * factor * self.expected_noise(n_units, grouped, epsilon) < 1
 

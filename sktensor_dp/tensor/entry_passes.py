@@ -70,9 +70,9 @@ class EntryPasses:
         return NormalEquations(sums[:, :size], moment, sums[:, size:])
 
     def _sums(self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix) -> Floats:
-        """Sums (n_m, n_columns) over a row's entries of numbers times products of rows of `tables`.
+        """Sums (n_m, n_columns) over entries of their number times the product of their other rows.
 
-        The numbers are those of `matrix` (n_fibres, n_inner), the rows those in all other modes.
+        `matrix` (n_fibres, n_inner) has the numbers, and `tables` the rows of each mode.
         """
         sums, n = np.empty((self._shape[mode], tables[mode].shape[1])), len(self._fibres)
         others = [k for k in self._outer if k != mode]
@@ -80,7 +80,7 @@ class EntryPasses:
         for part in blocks(sums.shape[1], max(_NUMBERS // n, 1)):
             columns = [np.ascontiguousarray(table[:, part]) for table in tables]
             factors = [columns[k].take(self._rows[k], axis=0) for k in others]
-            if mode != self._inner:
+            if mode != self._inner:  # sum along each fibre first
                 factors.append(matrix @ columns[self._inner])
             product = factors.pop()
             for factor in factors:

@@ -27,13 +27,15 @@ def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fi
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
     weights = np.ones(N_BUCKETS)
     words_of_unit = 0  # number of words for which a unit counts in document frequencies
-    sizes = np.zeros(0)  # (n_words,): units that hold each word, or a number that ranks words so
+    # (n_words,): units that hold each word. Where only buckets tell of it, units that hold a word
+    # of its bucket: good enough to rank words.
+    sizes = np.zeros(0)
     by_buckets = plan.needed_in_bucket > 0  # not without noise
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
-        # At equal weights a word gets as many votes as its bucket times the root of `max_words`: in
-        # buckets a document has norm 1, in votes this root. Words with `enough` in their bucket get
-        # the weight 1, commoner and rarer ones less; those of buckets that may be noise get 0.
+        # At equal weights a word gets the votes of its bucket times the root of `max_words`, as a
+        # document has norm 1 in buckets, and this root in votes. Words with `enough` in their
+        # bucket get the weight 1, commoner and rarer ones less; in buckets that may be noise, 0.
         enough = defaults.AIM * plan.needed_votes / math.sqrt(plan.max_words)
         ratios = enough / np.maximum(buckets, plan.needed_in_bucket)
         is_shown = buckets >= plan.needed_in_bucket

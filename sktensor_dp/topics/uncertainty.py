@@ -73,18 +73,18 @@ def std_of_matched(fit: ExplainedTopics, moments: ReleasedMoments) -> Floats:
 
 
 def std_of_decomposed(
-    unwhitened: Floats, duals: Floats, weights: Floats, pairs_sigma: float, triples_sigma: float
+    numerators: Floats, duals: Floats, weights: Floats, pairs_sigma: float, triples_sigma: float
 ) -> Floats:
     """Standard deviations (k, d), to first order, of topics of a decomposed tensor.
 
-    `duals` (k, d) are unwhitened eigenvectors, and `unwhitened` are M2 times these; `pairs_sigma`
-    and `triples_sigma` are the noise of M2 and of the whitened tensor.
+    `duals` (k, d) are the eigenvectors in terms of words, and `numerators` are M2 times these;
+    `pairs_sigma` and `triples_sigma` are the noise of M2 and of the whitened tensor.
     """
-    # A topic is M2 times its dual, over the sum of its entries.
-    sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
+    # A topic is its numerator over the sum of that.
+    sums = np.maximum(np.abs(numerators.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
     # Noise turns an eigenvector, of eigenvalue w^(-1/2), by the angle sigma w^(1/2) towards each
     # other one, and its topic by about that one's size.
-    sizes = np.sqrt((unwhitened**2).sum(axis=0)) / sums[:, None]
+    sizes = np.sqrt((numerators**2).sum(axis=0)) / sums[:, None]
     angles = np.minimum(triples_sigma * np.sqrt(weights), 1.0)
     return _at_most_one(np.hypot(of_pairs[:, None], angles[:, None] * sizes))
