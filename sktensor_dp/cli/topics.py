@@ -373,22 +373,39 @@ class Topics(Run):
         likely = f"{self.forecast().likely}{self._on_half()}"
         return [likely, *super().forecast_lines(), OF_ORDINARY_TEXTS, *of_groups, *of_words]
 
+    def sought(self) -> str:
+        """Say with which epsilon or number half of all runs see most topics, and what is enough."""
+        n, epsilon = self._least_of_half()
+        least = epsilon if self.options.find == "epsilon" else n
+        if least is None:
+            return self.enough
+        seen = most_of(self.options.topics)
+        return (
+            f"Half of all runs see {seen} or more with --{self.options.find} {least}. {self.enough}"
+        )
+
     def _on_half(self) -> str:
         """Say from which number or epsilon on half of all runs see most topics, if it is open."""
-
-        def reached(run: Self) -> bool:
-            forecast = run.forecast()
-            return bool(forecast.n_samples >= forecast.n_samples_needed)
-
-        if self.is_enough() and not vars(self.options).get("find"):
+        if self.is_enough():
             return ""
-        n = least_number(lambda n: reached(self.changed(n)))
-        epsilon = least_epsilon(lambda epsilon: reached(self.changed(epsilon=epsilon)))
+        n, epsilon = self._least_of_half()
         ways = [f"from {rounded_up(n)} {self.unit}s on"] if n else []
         ways += [f"with as many as now from --epsilon {epsilon:g} on"] if epsilon else []
         if not ways:
             return ""
         return f" Half of all runs see {most_of(self.options.topics)} or more {', or '.join(ways)}."
+
+    def _least_of_half(self) -> tuple[int | None, float | None]:
+        """Least number of units, and least epsilon, with which half of all runs see most topics."""
+
+        def reached(run: Self) -> bool:
+            forecast = run.forecast()
+            return bool(forecast.n_samples >= forecast.n_samples_needed)
+
+        return (
+            least_number(lambda n: reached(self.changed(n))),
+            least_epsilon(lambda epsilon: reached(self.changed(epsilon=epsilon))),
+        )
 
     def _forecast_of_groups(self) -> str:
         """Forecast of the noise of shares by group."""
