@@ -244,7 +244,14 @@ class Groups(Run):
 
     def is_enough(self) -> bool:
         """Return True if nine of ten runs are expected to find groups, with intervals as asked."""
-        return super().is_enough() and self._expected_reach() <= (self.options.within or math.inf)
+        within = self.options.within
+        if within is None:
+            return super().is_enough()
+        return super().is_enough() and not self._no_intervals() and self._expected_reach() <= within
+
+    def _no_intervals(self) -> str:
+        """Public reason why there will be no intervals; empty if there will be some."""
+        return no_intervals_by(self.models["groups"], self.n_units, len(self._columns))
 
     def sought(self) -> str:
         """Say what is enough, and how wide intervals are to be."""
@@ -259,12 +266,12 @@ class Groups(Run):
     def _of_deviation(self) -> str:
         """Say how far numbers are assumed to be from the average of their group."""
         option = " (--deviation)" * (self.options.command == "forecast")
-        return f"numbers are typically {self._deviation:g} of the range from that average{option}"
+        distance = f"typically {self._deviation:g} of the range from their group's average"
+        return f"numbers are {distance}{option}"
 
     def forecast_lines(self) -> list[str]:
         """Forecast, and the number of groups that it is for."""
-        model = self.models["groups"]
-        why_none = no_intervals_by(model, self.n_units, len(self._columns))
+        why_none = self._no_intervals()
         lines = super().forecast_lines()
         if not why_none:
             twice = "; of shares of a category twice as far" * (

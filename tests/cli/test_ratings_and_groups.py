@@ -784,9 +784,10 @@ def test_forecasts_need_no_file(command, arguments, tmp_path):
     for sought, kept in (("epsilon", asked), ("persons", rest)):
         *lines, found = command("forecast", *kept, "--find", sought, *target).out.splitlines()
         least = re.search(f" from --{sought} ([0-9.]+) on ", found)[1]
-        # The forecast is that of what is found.
+        # The forecast is that of what is found; of topics it says, too, when half of runs see most.
         given = (*kept, *alone, f"--{sought}", least)
-        assert command("forecast", *given).out.splitlines() == lines
+        again = command("forecast", *given).out.splitlines()
+        assert [line.partition(" Half of all")[0] for line in lines] == again
         # What is found is enough by itself, and less is not.
         options = parse([*map(str, ("forecast", *given, *target, "--find", sought))])
         run = KINDS_OF_RUN[asked[0]](options)
@@ -802,6 +803,12 @@ def test_forecasts_need_no_file(command, arguments, tmp_path):
         assert found.startswith("No --epsilon up to 10, as above, would be enough for 3,000 person")
         assert " if " in found
         assert command("forecast", *asked, *alone, "--epsilon", 10).out.splitlines() == lines
+
+
+def test_no_number_gives_intervals_to_a_fit_that_makes_none(command):
+    asked = ("forecast", "groups", "--columns", 300, "--groups", 1, "--find", "persons")
+    assert "No --persons up to 1,000,000,000, as" in command(*asked, "--within", 0.1).out
+    assert "intervals around averages: there are over 5000 par" in command(*asked).out
 
 
 @pytest.mark.parametrize(
