@@ -255,8 +255,10 @@ class Groups(Run):
 
     def sought(self) -> str:
         """Say what is enough, and how wide intervals are to be."""
-        within = self.options.within
-        return f"{super().sought()}{f', with intervals of ± {within:g}' if within else ''}"
+        if self.options.within is None:
+            return super().sought()
+        reach = f"{self.options.within:g} of a column's range to either side"
+        return f"{super().sought()}, with intervals that reach {reach},"
 
     def assumption(self) -> str:
         """Say what is assumed of groups and intervals."""
