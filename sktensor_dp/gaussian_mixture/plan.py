@@ -175,7 +175,7 @@ class MixtureForecast(Forecast):
     >>> from sktensor_dp import PrivateGaussianMixture
     >>> forecast = PrivateGaussianMixture(1, data_norm=4.0).forecast(3000, 12)
     >>> forecast.epsilon_for(), forecast.epsilon_for(mean_error=0.02)
-    (0.835, 1.67)
+    (0.835, 1.02)
     """
 
     mean_error: float
