@@ -651,7 +651,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
         Notes
         -----
-        They count noise, chance, overlap of groups, and what steps left, but no tails.
+        They have the limits of those of means.
 
         **Privacy.** Made of released values alone; costs nothing.
 

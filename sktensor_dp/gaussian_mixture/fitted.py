@@ -48,7 +48,7 @@ class SavedMixture(SavedState):
             StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
             rates=Numbers("s+"),
         ),
-        moved=Numbers("kp"), missed=Numbers("kd+"), spread=Numbers("kd+"),
+        moved=Numbers("kp"), missed=Numbers("kw+"), spread=Numbers("kd+"),
         observed=Numbers("d+"), most_observed=Numbers("d+"),
     )] = ABSENT  # fmt: skip
 
@@ -61,6 +61,8 @@ class SavedMixture(SavedState):
         if self._mean_errors is not ABSENT:
             is_whole = self._mean_errors.moved.shape == (k, n_scores(1, d))
             require(is_whole, "moved must have a column for each parameter of a group")
+            is_whole = self._mean_errors.missed.shape == (k, 1 + d)
+            require(is_whole, "missed must have a column for the weight and each mean of a group")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -109,7 +111,7 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
     covariances = model.covariances * np.outer(halves, halves)
     estimator.covariances_ = in_sklearn_shape(covariances, estimator.covariance_type)
     if (errors := vars(estimator).get("_mean_errors")) is not None:
-        estimator._mean_errors = replace(errors, missed=halves * errors.missed)
+        estimator._mean_errors = replace(errors, missed=np.insert(halves, 0, 1.0) * errors.missed)
     vars(estimator).pop("data_norm_", None)
     estimator.set_params(data_norm=None)
 

@@ -346,7 +346,7 @@ class TailErrors(NamedTuple):
     """Skewness of whitened columns, and what it takes from means and deviations."""
 
     skewness: Floats  # (d,): expected deviation of logs of `shared_tails`
-    missed: Floats  # (k, d): errors of means by clips, and by rows that groups trade
+    missed: Floats  # (k, 1 + d): errors of weights and means by clips and traded rows
     spread: Floats  # (k, d): true over fitted deviation
 
 
@@ -368,7 +368,8 @@ def release_tails(
     far_out = missed_far_out(ball, plan, second, model, observed, shifts, deviations)
     shared, traded = skew_of_groups(ball, plan, model, shifts, deviations, noise.rates, early)
     cut = np.square(model.factors) @ np.square(shared.cut)
-    missed = np.sqrt(cut + far_out**2 + traded**2)
+    missed = traded
+    missed[:, 1:] = np.sqrt(cut + far_out**2 + traded[:, 1:] ** 2)
     return TailErrors(shared.logs, missed, np.tile(shared.spread, (len(weights), 1)))
 
 
@@ -376,14 +377,14 @@ def skew_of_groups(
     ball: LiftedBall, plan: MixturePlan, model: Gaussians, shifts: Floats, deviations: Floats,
     rates: Floats, early: Clipping,
 ) -> tuple[SharedTails, Floats]:  # fmt: skip
-    """Tails that groups share, and errors (k, d) of means by rows that they trade.
+    """Tails that groups share, and errors (k, 1 + d) by rows that they trade.
 
     `shifts` (k, d) of early clipped rows have noise of these `deviations` (k,).
     """
     k, d = shifts.shape
     tails = log_normal_tails(plan.clip, early)
     if k == 1 or not plan.has_intervals:
-        return shared_tails(-shifts, deviations, np.ones((k, d)), tails), np.zeros((k, d))
+        return shared_tails(-shifts, deviations, np.ones((k, d)), tails), np.zeros((k, 1 + d))
     signs = np.where(deviations**-2.0 @ shifts > 0, -1.0, 1.0)
     # The sum of `rates` is a number of full steps. Steps before these, which start far away, are
     # taken for as many. If groups were merged, rates of steps before that are 0, and the groups
@@ -396,7 +397,8 @@ def skew_of_groups(
     parts = np.clip(-signs * bias.shifts.T / whole, LEAST_SHOWN, 1.0)
     shared = shared_tails(-signs * shifts, deviations, parts, tails)
     squares = np.tensordot(np.square(shared.square / SIMULATED**2), bias.moves**2, axes=1)
-    return shared, OTHER_FORM * np.sqrt(squares)
+    # Weights move no farther by gamma laws: of 90% intervals of shares nine in ten hold.
+    return shared, np.sqrt(squares) * np.append(1.0, np.full(d, OTHER_FORM))
 
 
 def _release_shifts(
@@ -496,7 +498,7 @@ def release_filled(
     spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
     # In a complete column no cells are filled: its mean has converged.
     left = rows.kept_fractions * left
-    missed = np.sqrt(noise_of_means**2 + of_filling**2 + left**2)
+    missed = np.insert(np.sqrt(noise_of_means**2 + of_filling**2 + left**2), 0, 0.0, axis=1)
     # All other errors are by sampling: no noise of steps, and no moves.
     none = replace(noise.times(0.0), rates=np.ones(1))
     no_moves = np.zeros_like(moved_from(model, moved))

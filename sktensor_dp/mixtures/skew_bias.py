@@ -1,4 +1,4 @@
-"""Moves of a mixture's means by skewed groups, by EM steps on points with log-normal tails."""
+"""Moves of a mixture's parameters by skewed groups, by EM steps on points with log-normal tails."""
 
 from typing import NamedTuple
 
@@ -21,9 +21,9 @@ OTHER_FORM = 1.75
 
 
 class SkewBias(NamedTuple):
-    """Largest moves of means if all groups have a tail in one column, and shifts that show it."""
+    """Largest moves if all groups have a tail in one column, and shifts that show it."""
 
-    moves: Floats  # (d, k, d): by tails in each column
+    moves: Floats  # (d, k, 1 + d): of weights and means, by tails in each column
     shifts: Floats  # (d, k): of early clipped rows in that column
 
 
@@ -58,7 +58,7 @@ def simulated_bias(
         return found, shifts / (early.shift_response * found[-1].weights[:, None])
 
     without, shifts = path(model, normal)
-    moves, seen = np.empty((d, k, d)), np.empty((d, k))
+    moves, seen = np.empty((d, k, 1 + d)), np.empty((d, k))
     for column, sign in enumerate(signs):
         whitened = normal.copy()
         tail = sign * np.exp(SIMULATED * sign * normal[:, column])
@@ -73,8 +73,9 @@ def simulated_bias(
 
 
 def _moves_along(path: list[Gaussians]) -> Floats:
-    """Moves (n_steps + 1, k, d) of means from the first mixture of a path."""
-    return np.array([one.means - path[0].means for one in path])
+    """Moves (n_steps + 1, k, 1 + d) of weights and means from the first mixture of a path."""
+    found = np.array([np.column_stack([one.weights, one.means]) for one in path])
+    return found - found[0]
 
 
 def _before(model: Gaussians, without: Gaussians, moved: Gaussians) -> Gaussians:

@@ -34,7 +34,8 @@ class MeanErrors:
 
     noise: StepNoise  # of averaged statistics
     moved: Floats  # (k, p): `moved_from`, of the last half of steps; 0 for one group
-    missed: Floats  # (k, d): errors by clips; for one group by noise, filling and unfinished steps
+    # (k, 1 + d): errors of weights and means by tails; for one group by noise, filling and steps.
+    missed: Floats
     spread: Floats  # (k, d): true over fitted deviation; 0 in columns where it is unknown
     observed: Floats  # (d,): estimated shares of cells that are observed
     most_observed: Floats  # (d,): the largest that noise allows
@@ -146,8 +147,8 @@ def parameter_errors(
     unmade_variance = np.square(noise.shift / model.weights)
     unmade_variance *= part_to_shrink(np.sqrt(d * unmade_variance))
     for j, missed in enumerate(parts.missed):
-        added = unmade_variance[j] * model.covariances[j] + np.diag(np.square(missed))
-        products[j, 1:, j, 1:] += added
+        products[j, :, j] += np.diag(np.square(missed))
+        products[j, 1:, j, 1:] += unmade_variance[j] * model.covariances[j]
     unknown = 1 + np.flatnonzero(is_unknown.any(axis=0))
     products[:, unknown] = products[:, :, :, unknown] = np.nan
     if len(unknown) == d:  # a tail makes rows of one group another's

@@ -134,7 +134,7 @@ def test_intervals_hold_the_means_of_the_law(name, seed):
      pytest.param([*SHARES], 20, marks=pytest.mark.nightly)],
 )  # fmt: skip
 def test_intervals_hold_the_shares_of_the_law(names, n_fits, seed):
-    """Of 90 % intervals .85 to .97 hold; all but one of a fit's shares are independent."""
+    """Of 90 % intervals .85 or more hold; all but one of a fit's shares are independent."""
     found = []
     for name in names:
         *law, apart = SHARES[name]
@@ -147,8 +147,27 @@ def test_intervals_hold_the_shares_of_the_law(names, n_fits, seed):
     sizes = np.abs(np.array(found)[np.isfinite(found)])
     assert len(sizes) > n_fits * len(names) / 2
     assert (sizes < 1.645).sum() >= binom.ppf(CHANCE, len(sizes), 0.85)
-    # Where .97 are within 1.645 deviations, .63 are within .674.
-    assert (sizes < 0.674).sum() <= binom.isf(CHANCE, len(sizes), 0.63)
+    # Where stated errors are twice as large as errors, .82 are within .674 of them.
+    assert (sizes < 0.674).sum() <= binom.isf(CHANCE, len(sizes), 0.82)
+
+
+@pytest.mark.nightly
+def test_intervals_of_shares_count_rows_of_a_tail_that_groups_trade(seed):
+    """Of those that count noise and chance alone three in ten hold."""
+    held, means = [], np.array([[0, 0, 0, 0], [2.4, 0, 0, 1.8]])
+    factor = np.linalg.cholesky(np.full((D, D), 0.4) + 0.6 * np.eye(D))
+    for place in range(30):
+        rng = np.random.default_rng([seed, place])
+        X = rng.standard_normal((10_000, D)) @ factor.T
+        X[:, 3] = (np.exp(0.4 * X[:, 3]) - np.exp(0.08)) / (np.expm1(0.16) * np.exp(0.16)) ** 0.5
+        X += means[rng.choice(2, 10_000, p=[0.7, 0.3])]
+        model = PrivateGaussianMixture(2, data_norm=8.0, epsilon=4.0, random_state=0).fit(X)
+        low, high = model.weights_interval()
+        if not np.isnan(low).any():
+            first = np.linalg.norm(model.means_, axis=1).argmin()
+            held.append(low[first] <= 0.7 <= high[first])
+    assert len(held) > 10
+    assert sum(held) >= binom.ppf(CHANCE, len(held), 0.8)
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(1, 20.0), (2, 8.0)])
@@ -239,7 +258,9 @@ def test_a_small_complete_table_is_taken_as_complete(seed):
     for model in as_complete:
         found = np.ptp(model.means_interval(0.6827), axis=0) / 2
         sampling = model._mean_errors.spread * np.sqrt(model.variances_ / n)
-        np.testing.assert_allclose(found, np.hypot(model._mean_errors.missed, sampling), rtol=0.03)
+        np.testing.assert_allclose(
+            found, np.hypot(model._mean_errors.missed[:, 1:], sampling), rtol=0.03
+        )
 
 
 @pytest.mark.parametrize(("k", "n", "epsilon"), [(1, 1000, 1.0), (1, 20_000, 2.0), (3, 3000, 4.0)])
@@ -475,7 +496,7 @@ def test_gaps_of_one_column_do_not_widen_intervals_of_complete_ones(seed):
         X[rng.random(3000) < 0.4, 0] = np.nan
         model = PrivateGaussianMixture(1, data_norm=2.0, epsilon=3.0, random_state=0).fit(X)
         # Noise of means alone, which is the same for all.
-        found = model._mean_errors.missed[0, model._mean_errors.observed == 1]
+        found = model._mean_errors.missed[0, 1:][model._mean_errors.observed == 1]
         np.testing.assert_allclose(found, found[:1].repeat(len(found)))
         n_complete += len(found)
     # Two deviations of noise let one in forty of them lack cells.

@@ -372,9 +372,11 @@ def test_moves_by_tails_are_those_of_a_fit_without_noise(covariance_type, seed):
         fitted = Gaussians(fit.weights_, fit.means_, covariances)
         bias = simulated_bias(fitted, 100.0, np.ones(2), clip, early, 10, covariance_type)
         true = np.abs(fit.means_ - means)[:, 1]
-        assert bias.moves.shape == (2, 2, 2)
-        assert bias.moves[1, :, 1].max() == pytest.approx(true.max(), rel=0.5, abs=0.02)
-        assert bias.moves[1, :, 1].max() >= least
+        assert bias.moves.shape == (2, 2, 3)
+        assert bias.moves[1, :, 2].max() == pytest.approx(true.max(), rel=0.5, abs=0.02)
+        assert bias.moves[1, :, 2].max() >= least
+        share = abs(fit.weights_[0] - 0.5)
+        assert bias.moves[1, :, 0].max() == pytest.approx(share, rel=0.5, abs=0.01)
         assert (bias.shifts[1] < 0).all()
 
 
@@ -480,7 +482,7 @@ def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(
 
     def std(way, rates):
         noise, rng = StepNoise(0.0, 0.0, 0.0, 0.0, rates), np.random.default_rng(0)
-        none, ones = np.zeros((2, 2)), np.ones((2, 2))
+        none, ones = np.zeros((2, 3)), np.ones((2, 2))
         errors = MeanErrors(noise, way, none, ones, observed=ones[0], most_observed=ones[0])
         return parameter_errors(model, errors, 10_000, rng).std[:, 1:]
 
@@ -524,7 +526,7 @@ def test_means_are_as_precise_as_the_observed_cells_of_their_column():
     model, n_rows = Gaussians(np.ones(1), np.zeros((1, 2)), np.eye(2)[None]), 10_000
     noise, way = StepNoise(0.0, 0.0, 0.0, 0.0, np.ones(200)), np.zeros((1, n_scores(1, 2)))
     shares = np.array([0.25, 1.0])
-    errors = MeanErrors(noise, way, np.zeros((1, 2)), np.ones((1, 2)), shares, shares)
+    errors = MeanErrors(noise, way, np.zeros((1, 3)), np.ones((1, 2)), shares, shares)
     std = parameter_errors(model, errors, n_rows, np.random.default_rng(0)).std[:, 1:]
     np.testing.assert_allclose(std[0], (n_rows * shares) ** -0.5, rtol=0.06)
 
