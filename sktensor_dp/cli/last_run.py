@@ -230,7 +230,8 @@ def released_before(run: Run, path: Path) -> list[str]:
 
 
 def _can_be_added_to(run: Run, made: Manifest) -> bool:
-    """Return True if a last model can be added to those of `made`, or was begun to be."""
+    """Return True if a last model can be added to those of `made`, or if this was begun before."""
+    # Once it was begun, the manifest says from which file the other models were learned.
     is_added_to = made.finished or LEARNED in made.asked
     has_all = all(made.protected.get(f"{name}.model") for name in run.added_to)
     return run.added in run.models and is_added_to and has_all

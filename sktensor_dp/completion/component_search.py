@@ -194,7 +194,7 @@ class DirectionSearch:
 
 
 def recent_sweeps(n_sweeps: int) -> int:
-    """Number of the last sweeps whose moments say what directions explain: a quarter of all."""
+    """Number of the last sweeps whose moments say what directions explain: a quarter, or two."""
     return max(n_sweeps // 4, 2)
 
 

@@ -11,8 +11,8 @@ CONCURRENCE_FRACTION = 0.05
 # in a part of the rows alone.
 PULL_SCALE = 0.1
 # Fraction of the budget for the level and the deviation of persons' values in fits that search for
-# components. The first release of levels gets half of it; without a search the second one gets
-# three times as much. With pure noise both get the square root of their sum, half each.
+# components. The first release of levels gets half of it, and the second one the other half, or
+# without a search three times that. With pure noise both get the root of their sum, half each.
 LEVEL_FRACTION = 0.02
 # Fraction of the budget for components of persons, and the number of releases.
 DIRECTION_FRACTION = 0.9

@@ -543,7 +543,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         if self.unit_mode is not None and self.unit_mode < len(shape):
             n_units = int(shape[self.unit_mode])
         # With these some releases of a fit of entries have pure noise, as a histogram has.
-        pure = ("auto", "input", "sufficient_statistics")
+        pure = ("auto", "input", "output", "sufficient_statistics")
         return PublicFacts(
             self._unit, units_in_data=self.unit_mode is not None, n_units=n_units,
             assumed_length=None if self.unit_mode is None else ASSUMED.each,

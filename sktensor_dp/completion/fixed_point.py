@@ -133,9 +133,9 @@ def fixed_point(
     gaps = np.eye(n) - J
     inverses = np.linalg.inv(gaps)
     points = (inverses @ c[..., None])[..., 0]
-    # Weigh draws by the prior of the fixed point in place of that of c, by the determinant of c in
-    # the fixed point. Average over its scale: with the largest alone, small effects would pass for
-    # large ones with slopes near 1.
+    # Weigh draws by the prior of the fixed point in place of that of c, with the Jacobian of the
+    # change of variables, det (I - J)^-1. Average over the prior's scale: with the largest alone,
+    # small effects would pass for large ones with slopes near 1.
     scales = np.geomspace(least, largest, N_SCALES)
     squares = np.sum(points**2, axis=1)[:, None] / scales + n * np.log(scales)
     logs = logsumexp(-squares / 2, axis=1) - np.linalg.slogdet(gaps)[1]

@@ -151,7 +151,7 @@ def checked_entries(
 def refuse_entries(
     estimator: Parameters, X: Any, y: Any, indices: Indices | None, shape: Sequence[int] | None
 ) -> None:
-    """Raise an error for entries that no fit takes; ids of units may be any.
+    """Raise an error for entries that no fit takes; ids of units may exceed the shape.
 
     A search calls it before it splits units, which it then numbers anew.
     """

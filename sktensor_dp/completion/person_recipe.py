@@ -103,9 +103,9 @@ class Levels:
         """Root mean variance of values about their unit's mean, and the share of units that vary.
 
         Both are for units with several values, a fraction `several` of those with any, which are
-        taken to vary all alike or not at all. Both estimates are moved by `at` times their standard
-        deviations, the share downwards. At 0 the root is a posterior mean, and the share is shrunk
-        to 1.
+        taken to vary all alike or not at all. `at` is the number of standard deviations that are
+        added to the root and taken from the share. At 0 the root is a posterior mean, and the share
+        is shrunk to 1.
         """
         # In units of half the range. Sums of order 1 have no mean deviation: the share is 1.
         share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)

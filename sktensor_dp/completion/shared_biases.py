@@ -229,7 +229,7 @@ class SharedBiases:
         noisy = self._ask(query, pooled, paid_by).as_sum()
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
         # Divide by weights over their norm in a usual unit, as if all rows had weighed the same.
-        # Those of units with one row did.
+        # In sums of units with one row, they do.
         factors = np.ones((2, len(of_rows)))
         shares = self._moments[0] / self._moments[0].sum()
         factors[0] = of_rows / math.sqrt(shares @ of_rows**2)

@@ -181,7 +181,7 @@ def read_columns(
             faults.append(str(error))
     if faults:
         sentences = [sentence for fault in faults for sentence in fault.split(". ")]
-        # Advice on several columns once, after what is wrong with each.
+        # What is wrong with each column, of one sentence each, comes before advice on several.
         raise ValueError(". ".join(sorted(dict.fromkeys(sentences), key=sentences.count)))
     return contents
 

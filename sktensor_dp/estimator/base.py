@@ -342,7 +342,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         return LARGEST_UNIT_COUNT if self._number_is_private else chunks.n_units
 
     def _plan_by_parameters(self) -> ReleasePlan:
-        """Plan at the cost of a fit, by parameters; mixed noise counts as if all were pure."""
+        """Plan at the cost of a fit, by parameters; noise is planned as pure if some of it is."""
         facts = self._public_facts()
         delta = 0.0 if facts.has_pure_noise else self.delta
         aside = {"fit": facts.delta_set_aside * delta}

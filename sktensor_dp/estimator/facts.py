@@ -24,7 +24,7 @@ class PublicFacts:
     # Private number of tokens, or entries, of a unit, which forecasts assume where nobody says it.
     assumed_length: int | None = None
     capped_by_columns: bool = False  # whether it fits at most as many components as columns
-    # Whether some noise is of a pure epsilon, whatever delta a fit has: a search then takes 0.
+    # Whether some noise is of a pure epsilon, whatever delta a fit has: a search then costs none.
     has_pure_noise: bool = False
     delta_set_aside: float = 0.0  # fraction of delta that noise does not spend, as for a threshold
     releases_nothing: bool = False  # whether it learns nothing from the data and needs no budget

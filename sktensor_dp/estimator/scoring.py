@@ -58,7 +58,7 @@ def warn_where_scored(model: object) -> None:
 def check_scoring_of_tools(model: Any, tools: Sequence[Tool], *, grouped: bool) -> None:
     """Check how tools of scikit-learn will score a fit, with groups if `grouped`.
 
-    Warn of scores without noise, or of other words each time. Refuse scores that would fail once
+    Warn of scores without noise, or by vocabularies that differ. Refuse scores that would fail once
     the fit is paid, and searches over a rank that no score depends on.
     """
     for frame in locals_of(tools, VALIDATION):

@@ -54,8 +54,8 @@ def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
 def unshrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     """Positive definite covariances (k, d, d) without shrinkage, to fill missing cells by.
 
-    By shrunk ones filled cells would vary too little, and shrink the next covariances again. Where
-    noise is large, a part of the former variance stays in every direction.
+    Cells filled by shrunk covariances would vary too little, and would shrink the next ones again.
+    Where noise is large, a part of the former variance stays in every direction.
     """
     d, found = noisy.whitened.shape[1], []
     for frame, whitened, sigma in zip(noisy.frames, noisy.whitened, noisy.shape_sigma, strict=True):

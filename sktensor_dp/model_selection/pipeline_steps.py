@@ -132,8 +132,9 @@ def tried_steps(
                     "it says what the data are."
                 )
         listed = {name: values for name, values in candidates.items() if not hasattr(values, "rvs")}
-        choices: Any = ParameterGrid(listed)  # whole candidates
-        if len(listed) < len(candidates) or len(choices) > MOST_LISTED:  # single values
+        choices: Any = ParameterGrid(listed)
+        if len(listed) < len(candidates) or len(choices) > MOST_LISTED:
+            # In place of whole candidates, none of the listed values, and each by itself.
             choices = [{}, *({name: value} for name in listed for value in listed[name])]
         for choice in choices:
             tried += _checked_steps(estimator, choice, drawn=candidates.keys() - choice.keys())

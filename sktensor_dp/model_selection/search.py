@@ -146,8 +146,8 @@ class PrivateSearchCV(
         noise.
     delta : float, default=1e-6
         Privacy parameter in [0, 1). 0 asks for pure differential privacy. Completions of
-        entries, whose own noise mostly is pure, are searched over as with 0, and the search
-        then costs no delta.
+        entries, but for those by gradients, release some values with pure noise: a search over
+        them is as with 0, and costs no delta.
     accountant : BudgetAccountant or None, default=None
         Charged once, before any query of the data: what is refused before costs nothing.
     random_state : int, RandomState or None, default=None

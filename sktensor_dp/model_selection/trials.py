@@ -101,7 +101,7 @@ class Trials:
     n_features: int | None  # columns of X, where the step that scores is given them
 
     def refuse_before_charge(self) -> None:
-        """Begin fits of candidates, to refuse unpaid what fits refuse before their charge.
+        """Begin fits of candidates: what they refuse before their charge is refused unpaid.
 
         They are all candidates, or some where these are many or drawn from distributions.
         """

@@ -69,7 +69,7 @@ def draw_bars(
 
 
 def finish_bars(ax: "Axes") -> None:
-    """Remove all lines of axes but names and bars, and keep few ticks."""
+    """Remove lines and ticks beside the names of bars, and keep few ticks below."""
     ax.tick_params(axis="y", length=0, labelcolor=TEXT)
     ax.spines["left"].set_visible(False)
     ax.grid(visible=False, axis="y")

@@ -131,7 +131,7 @@ class PrivacyReport(TableDisplay):
 
     @property
     def _in_other_data(self) -> str:
-        """Public numbers of units of earlier fits to other data, in brackets; "" without any."""
+        """Public numbers of units of the other fits, to other data, in brackets; "" without any."""
         others = {*_numbers(self.composition)} - {self.n_units}
         if not others or self.neighbours == "add_remove":  # each fit counts units with noise
             return ""

@@ -84,7 +84,8 @@ def check_folds(
     """
     person = next((one.unit for one in entries if one.unit.startswith(PERSON)), None)
     frames = [frame for frame in locals_of(tools, VALIDATION) if "train" in frame]
-    folds = [_dealt(frame["train"]) for frame in frames]  # None where others than ours dealt
+    # Each is None where a splitter of others dealt it. No folds are all right.
+    folds = [_dealt(frame["train"]) for frame in frames]
     if not frames:  # fits to all rows come first, and cannot be given groups
         stacked = (frame.get("self") for frame in locals_of(tools, STACKING))
         folds = [None for tool in stacked if getattr(tool, "cv", "prefit") != "prefit"]
@@ -126,9 +127,9 @@ def check_folds(
 class SearchAround(NamedTuple):
     """Search, or scores of folds, for which scikit-learn makes a fit."""
 
-    is_first: bool  # fit of the search
-    n_scored: int  # scores of fits
-    n_fits: int  # and the last one on all rows, where it can be seen from here
+    is_first: bool  # whether the fit is its first one
+    n_scored: int  # number of fits that are scored
+    n_fits: int  # these, and the last one on all rows, where it can be seen from here
     scorers: Sequence[object]
 
 

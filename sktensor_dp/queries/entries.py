@@ -171,7 +171,7 @@ class EntryPairs(Query):
         return self._largest_move(self._sum_of_others(self._repeats.data))
 
     def _largest_move(self, others: Floats) -> float:
-        """Bound on the change by one value; with zero sensitivity any positive value is one.
+        """Bound on the change by one value, above 0: where nothing changes, 1 is a bound too.
 
         `others` (n_cells,) are norms of the numbers of values in the other cells of a row.
         """

@@ -99,7 +99,7 @@ class ReleasedEffects:
 
     effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
     level: float  # mean level of units, minus the middle of the range; public
-    noise_variance: float  # of values about the model, read by that fit alone; public
+    noise_variance: float  # of values about the model, used by that fit alone; public
 
     def check(self, scale: float) -> None:
         """Raise ValueError for numbers that may overflow in a fit, relative to `scale`."""

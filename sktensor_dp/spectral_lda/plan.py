@@ -51,10 +51,10 @@ class TopicPlan:
     n_components: int  # topics, capped by the number of words
     # Number of words whose pairs are released: all, or the most frequent ones.
     n_words: int
-    all_words: bool  # True if these are all; then a document has one weight in all moments
+    all_words: bool  # True if these are all; then a document has one weight in both moments
     # "whitened_triple_moments" or "triple_moments": which third moment is released.
     triples: str | None
-    match_moments: bool  # True to fit topics to all moments jointly
+    match_moments: bool  # True to fit topics to all moments jointly (`topics/moments.py`)
     n_refinements: int  # number of EM steps
     clip_quantile: float  # quantile of units' norms at which they are clipped
     releases: ReleasePlan  # names, numbers and costs of the releases
@@ -99,8 +99,8 @@ def plan_topics(
     # of the time.
     max_words = 1500
     exact = math.isinf(epsilon)
-    # Number of documents times the mu of one Gaussian release at the whole budget; at a usual delta
-    # if that is 0.
+    # Number of documents times the mu of one Gaussian release at the whole budget, with a usual
+    # delta in place of 0.
     n_effective = math.inf if exact else n_samples * gaussian_mu(epsilon, delta or 1e-6)
     clipped = min(defaults.CLIPPED, defaults.N_CLIPPED / n_effective)
     in_word_space = perturbation == "moment_tensor"

@@ -288,7 +288,7 @@ class _SpectralFit:
             return n_eigenvalues_above(weights[:, None] * corrected * weights, edge)
 
         def n_seen_beside(n_topics: int) -> int:
-            """Number of topics seen, words weighted or not, by the noise beside `n_topics`."""
+            """Number of topics seen, words weighted or not, in the noise that `n_topics` leave."""
             weights, weighted_most = errors.weighted_edge(self._ask.n_units, n_topics)
             unweighted, most = np.ones_like(weights), errors.edges(n_topics).most
             return max(n_asked, n_above(most, unweighted), n_above(weighted_most, weights))

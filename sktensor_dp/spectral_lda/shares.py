@@ -374,7 +374,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return np.asarray(np.linalg.pinv(self.confusion_) @ half)
 
     def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
-        """Largest mean squares of what texts of a topic, and those of others, add to its sum."""
+        """Largest mean squares of what texts add to a topic's sum: texts of the topic, and others.
+
+        They are of shapes (n_topics,) and (n_groups, n_topics).
+        """
         # As if inference had each text in one topic: the excess makes up for errors of the model.
         squares = np.maximum(self.confusion_, 0.0) @ self._inverse**2
         own = squares.diagonal()

@@ -190,7 +190,7 @@ def run_sweeps(
     """
     # Number of the sweep whose state is the first to extrapolate from.
     first_sweeps = 4
-    anderson, starts_at_sweep = _Anderson(), True
+    anderson, starts_at_sweep = _Anderson(), True  # whether the sweep begins where the last ended
     start, variance = _flat(alternation.state()), np.inf  # of the next sweep
     for n_iter in range(1, max_iter + 1):
         variance_before, variance = variance, alternation.sweep()

@@ -340,7 +340,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return word_pattern().findall if is_own else super().build_tokenizer()
 
     def _validate_vocabulary(self) -> None:
-        """Take a given vocabulary, composed, as scikit-learn's methods do that need no fit."""
+        """Take a given vocabulary, its characters composed, for methods that need no fit."""
         super()._validate_vocabulary()
         if self.fixed_vocabulary_:
             self.vocabulary_ = _columns_of(self.vocabulary)
