@@ -20,6 +20,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.component_search import DirectionSearch, forgetting_factor
+from sktensor_dp.completion.concurrences import Concurrences, solved
 from sktensor_dp.completion.effect_release import EffectRelease
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.person_recipe import Levels
@@ -709,3 +710,33 @@ def test_extrapolated_positions_are_as_uncertain_as_rounds_leave_them(seed):
     assert np.mean(squares[::2]) < 2
     # With the largest prior variance alone it was above .2.
     assert np.quantile(variances[1::2], 0.9) < 0.15**2
+
+
+@pytest.mark.parametrize("chain", [False, True])
+def test_effects_are_those_of_which_residuals_show_what_they_do(chain, seed):
+    """Of units in two neighbouring rows, or in any two; noise in concurrences is taken off."""
+    rng, n_rows, n_units, noise, sigma = np.random.default_rng(seed), 8, 4000, 0.01, 15.0
+    first = rng.integers(n_rows - 1, size=n_units)
+    second = first + 1 if chain else (first + rng.integers(1, n_rows, size=n_units)) % n_rows
+    sums = np.zeros((n_rows, n_rows))
+    for pair in ((first, second), (second, first)):
+        np.add.at(sums, pair, 0.5**0.5)
+    shares, known = sums.sum(axis=1) / sums.sum(), Concurrences.of_sums(sums, 0.0)
+    residuals = np.eye(n_rows) - sums / sums.sum(axis=1, keepdims=True)
+    shown, squares, errors = known.shown(np.ones(n_rows)), [], []
+    for _ in range(40):
+        effects = rng.standard_normal(n_rows)
+        effects -= shares @ effects
+        np.testing.assert_allclose(shown @ effects, (1 - shares) * (residuals @ effects))
+        seen = shown @ effects + noise * rng.standard_normal(n_rows)
+        means, variances = solved(shown, seen, np.full(n_rows, noise**2), np.zeros(n_rows), 1.0)
+        squares.append((means - effects) ** 2 / variances)
+        noisy = sums + sigma * rng.standard_normal(sums.shape)
+        np.fill_diagonal(noisy, 0.0)
+        raw, found = Concurrences.of_sums(noisy, 0.0), Concurrences.of_sums(noisy, sigma)
+        errors.append([np.linalg.norm(one.excess - known.excess) for one in (raw, found)])
+    # In a chain one slow direction makes most of the errors of a fit.
+    assert chi2.ppf(1e-5, 40) / 40 < np.mean(squares) < chi2.isf(1e-5, 40) / 40
+    # Noise of means with the transpose is less; most directions of a chain stand out of it.
+    of_raw, of_found = np.mean(errors, axis=0)
+    assert of_found < (0.98 if chain else 0.75) * of_raw
