@@ -82,7 +82,9 @@ class Groups(Run):
         options.groups = options.groups or 3
         self._deviation = options.deviation or OF_RANGE
         if options.command == "forecast":
-            self._columns = self._numeric = [""] * options.columns
+            self._columns = self._numeric = [f"column {n}" for n in range(options.columns)]
+            self.may_fail = [f"{column} given" for column in self._columns]
+            self.tests = [*self.may_fail, *self._columns]
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"

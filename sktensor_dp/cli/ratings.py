@@ -64,10 +64,9 @@ class Ratings(Run):
         if not -math.inf < low < high < math.inf:
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
         self._items, self._named_again = {}, ""
-        if options.command != "forecast":
-            listed = [] if options.items_are_public else ["items in --items"]
-            self.may_fail = ["ratings given"]
-            self.tests = [*self.may_fail, *listed, "ratings within --bounds"]
+        listed = [] if options.items_are_public else ["items in --items"]
+        self.may_fail = ["ratings given"]
+        self.tests = [*self.may_fail, *listed, "ratings within --bounds"]
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""

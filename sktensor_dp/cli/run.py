@@ -263,7 +263,7 @@ class Run:
 
     def _n_released(self) -> tuple[int, int]:
         """Number of means that the check releases, and of its tests that no row may fail."""
-        n_released = len(self.tests) + (self.options.person is not None) + self.has_lengths
+        n_released = len(self.tests) + (self.unit == "person") + self.has_lengths
         return n_released, len({*self.tests} - {*self.may_fail})
 
     def sigmas_ahead(self) -> tuple[float, float]:

@@ -127,7 +127,7 @@ class Topics(Run):
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make a model for each step; public words cost nothing."""
-        if self.options.file is not None:
+        if self.options.file is not None or self.options.command == "forecast":
             of_list = " of --vocabulary" if self._public_words else ""
             of_groups = [] if self.options.by is None else ["texts of a group of --by-values"]
             self.tests = [f"texts of two words{of_list} or more", *of_groups]
