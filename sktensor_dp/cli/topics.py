@@ -413,9 +413,8 @@ class Topics(Run):
         n_groups = counted(len(self._listed_groups.values), "group")
         k = self.models["topics"].n_components_ if self.used.adds else self.options.topics
         ahead = (
-            " Where topics share most words, as those of short texts do, the upper ends hold; once "
-            "they are found, the run stops before it pays for shares that noise "
-            "would hide, or where hidden topics hold most words."
+            " Where topics share most words, as those of short texts do, the upper ends hold. A "
+            "run stops before it pays for shares that noise would hide."
         )
         if self.used.adds:
             head, found, ahead = f"{self.verdict().capitalize()}: of", " found", ""
