@@ -39,9 +39,11 @@ class Clips:
         self.limits: dict[str, float] = {}
 
     def release_for_counts(self, quantile: float) -> Clip:
-        """Clip of mean counts, at the limit that `_release` chooses."""
+        """Clip of mean counts, at the limit that `_release` chooses; empty documents have none."""
         bins = TOKEN_BINS if self._ask.is_pure else CLIPPED_NORMS["counts"]
-        return self._release("counts", CountNorm(count_order(self._ask)), quantile, bins)
+        return self._release(
+            "counts", CountNorm(count_order(self._ask)), quantile, bins, min_tokens=1
+        )
 
     def release_for_pairs(self, quantile: float, words: NDArray[np.intp] | None) -> Clip:
         """Clip of pairs of `words` (all if None), at the limit that `_release` chooses."""
