@@ -3,12 +3,15 @@
 Each is set to its neutral value in turn. The change of one over the number of released words is in
 percent, with its standard error over noise seeds 0 to 4; positive numbers say that the constant
 helps. Units are posts of 20 newsgroups and of a political blog, persons of a forum, and drawn
-texts of eight words each.
+texts of eight words each. What forecasts alone assume changes how far numbers of words that are
+forecast are from those of the committed runs of the command: the mean absolute logarithm.
 
     python -m benchmarks ablations_of_words
     python -m benchmarks ablations_of_words --quick
 """
 
+import csv
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,15 +24,22 @@ from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
 from benchmarks.topics import kos
 from benchmarks.words import Texts, by_votes, newsgroups_texts, persons_texts, texts_of
+from sktensor_dp.cli.arguments import parse
+from sktensor_dp.cli.topics import Topics
 
 __all__ = ["ABLATIONS", "run"]
 
+TABLE = Path(__file__).parents[1] / "docs" / "results" / "forecasts_of_words.csv"
+
 # Most units of a set, and words that texts are drawn from.
 MOST, N_WORDS, EPSILON = 5000, 20_000, 1.0
+# What only forecasts have.
+OF_FORECASTS = constant("text.SPREAD", 0.0), constant("text.COMMON", 4.0)
 ABLATIONS = (
     constant("text.VOTES_FRACTION", 0.5),
     constant("text.NEEDED", 0.5),
     constant("text.AIM", 1.0),
+    *OF_FORECASTS,
 )
 
 
@@ -65,13 +75,36 @@ def missing(texts: Texts, epsilon: float, n_seeds: int) -> np.ndarray:
     return np.array(found)
 
 
+def _distance_of_forecasts() -> float:
+    """Mean absolute logarithm of words forecast over words kept, by the committed runs."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if int(row["words kept"]) > 0]
+    found = []
+    for row in rows:
+        command = Topics(parse(["topics", "--topics", row["topics"], "--epsilon", row["epsilon"]]))
+        command.n_units = int(row["units"])
+        command.build()
+        forecast = command.models["words"].forecast(command.n_units).n_words
+        found.append(abs(math.log(max(forecast, 1) / int(row["words kept"]))))
+    return float(np.mean(found))
+
+
+def of_forecasts() -> Iterator[list[Cell]]:
+    """Rows of what only forecasts have."""
+    whole = np.array([_distance_of_forecasts()])
+    for ablation in OF_FORECASTS:
+        with ablation.made():
+            changed = change(np.array([_distance_of_forecasts()]), whole)
+        yield [ablation.name, "forecasts of words", "", *changed]
+
+
 def run(report: Report, data: Path) -> None:
     """Measure all constants on all sets that are there."""
-    rows: list[list[Cell]] = []
+    rows: list[list[Cell]] = [*of_forecasts()]
     n_seeds = 2 if report.quick else SEEDS
     for name, texts in _sets(data, report):
         whole = missing(texts, EPSILON, n_seeds)
-        for ablation in ABLATIONS:
+        for ablation in (one for one in ABLATIONS if one not in OF_FORECASTS):
             with ablation.made():
                 found = missing(texts, EPSILON, n_seeds)
             rows.append([ablation.name, name, EPSILON, *change(found, whole)])

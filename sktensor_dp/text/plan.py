@@ -28,10 +28,8 @@ from sktensor_dp.text import defaults
 # noise every word gets votes.
 BUCKETS, VOTES, FREQUENCIES = WordBuckets.name, WordVotes.name, DocumentFrequencies.name
 # Number of distinct words that forecasts assume of an ordinary document, without stop words, and
-# the deviation of the logarithms of such numbers: it was 0.8 in news and documentation, 1.2 in
-# posts, 1.7 in all posts of persons. Forecasts assume a fraction COMMON / (r + OFFSET) of documents
-# with the word of rank r (Zipf-Mandelbrot); half to four times as many words as forecast were kept.
-LENGTH, SPREAD, COMMON, OFFSET = 100, 1.0, 9.4, 20.0
+# what is added to the rank of a word.
+LENGTH, OFFSET = 100, 20.0
 # Probability with which words of few documents may be kept, however short these are.
 SELDOM = 1e-3
 
@@ -157,10 +155,10 @@ def expected_words(
     """Number of words that enough of `n_documents` ordinary texts of a `length` contain."""
     if threshold > n_documents:
         return 0
-    mean = min(length * math.exp(SPREAD**2 / 2), vectorizer.max_words_per_document)
+    mean = min(length * math.exp(defaults.SPREAD**2 / 2), vectorizer.max_words_per_document)
     # The rank r of the word that `threshold` documents have: a fraction COMMON / (r + OFFSET) of
     # all, if these have LENGTH words on average.
-    rank = COMMON * mean / LENGTH * n_documents / threshold - OFFSET
+    rank = defaults.COMMON * mean / LENGTH * n_documents / threshold - OFFSET
     return round(min(max(rank, 0.0), vectorizer.max_features or math.inf))
 
 
@@ -212,7 +210,7 @@ def _length_by_word(ordinary: float) -> float:
     """
     # A document of L words has a word with a probability in proportion to L, and adds 1 / sqrt(L)
     # to its bucket. So n documents with a word add n E[sqrt L] / E[L].
-    return ordinary * math.exp(0.75 * SPREAD**2)
+    return ordinary * math.exp(0.75 * defaults.SPREAD**2)
 
 
 def _expected_threshold(plan: WordPlan, length: float) -> float:
