@@ -6,7 +6,8 @@ error over noise seeds 0 to 4; positive numbers say that the part helps. Ten top
 which titles are the shortest. What forecasts alone assume changes the number of those that the
 committed fits do not keep: neutral is the strength of drawn topics, which share no words, one that
 hardly differs, and that steps confirm no more topics than pairs show. The histogram of shares by
-group changes how many intervals of level 90 % miss the exact share, from 10 % on.
+group, and the prior of mixtures, change how many intervals of level 90 % miss the exact share,
+from 10 % on.
 
     python -m benchmarks ablations_of_topics
     python -m benchmarks ablations_of_topics --quick          one epsilon, two seeds, two sets
@@ -22,6 +23,7 @@ import numpy as np
 
 from benchmarks import topics
 from benchmarks.ablations import SEEDS, TITLE, Ablation, change, constant, shown
+from benchmarks.corpora import mixed
 from benchmarks.forecasts import forecasts_missed
 from benchmarks.laws import Law, error
 from benchmarks.report import Cell, Report
@@ -49,6 +51,8 @@ OF_FORECASTS = (
     constant("topics.STRENGTH", 4.0), constant("topics.STRENGTH_SPREAD", 0.1),
     constant("topics.CONFIRMED", 1.0),
 )  # fmt: skip
+# What moves topics to released counts, and widens intervals of shares: next to nothing.
+OF_MIXING = constant("topics.MIXING", 0.001)
 # What only shares by group have, of persons of which a part has 10 to 100 texts of one topic.
 OF_SHARES = Ablation(
     "FRACTIONS: shares_by_group 0.01", (),
@@ -72,8 +76,10 @@ def _part(name: str, place: str, neutral: Any) -> Ablation:
     return Ablation(name, (), {place: neutral})
 
 
-def _none(*_: Any) -> None:
-    """No estimate."""
+def _fitted(*released: Any) -> Callable[..., float]:
+    """Concentration that topics were fitted with, whatever their mixtures."""
+    *_, fitted = released
+    return lambda *_: float(fitted.concentration)
 
 
 ABLATIONS = (
@@ -93,10 +99,10 @@ ABLATIONS = (
     constant("topics.PAIR_STEPS", 0),
     constant("topics.START_BLUR", 0.0),
     constant("topics.TOKENS_OF_TOPIC", 0),
+    OF_MIXING,
     _part("concentration, not 1", "spectral_lda.recipe.concentration_of_pairs", lambda *_: 1.0),
-    _part("concentration after steps", "spectral_lda.refinement.concentration_of_topics", _none),
+    _part("concentration after steps", "spectral_lda.refinement._concentration_of", _fitted),
     _part("sharpening of topics", "spectral_lda.refinement.sharpened", lambda fitted, *_: fitted),
-    _part("matching of topics", "spectral_lda.refinement.matched", lambda fitted, *_: fitted),
     _part("short documents of one topic", "spectral_lda.recipe.has_one_topic", lambda *_: False),
     _part("mixture of gamma priors", "topics.shrinkage._RATIO_PRIOR", ONE_SHAPE),
     *OF_FORECASTS,
@@ -151,6 +157,38 @@ def of_shares(seeds: range) -> Iterator[list[Cell]]:
         yield [OF_SHARES.name, name, epsilon, *change(missed[1], missed[0])]
 
 
+def _missed_common(epsilon: float, common: float, seed: int) -> float:
+    """Fraction of intervals that miss the shares of four topics in four groups of texts.
+
+    A part of all words is `common` to all topics; groups have more and more of the first topic.
+    """
+    rng, own = np.random.default_rng(seed), np.kron(np.eye(4, 5), 1 / np.arange(5, 65))
+    words = 1 / np.arange(10, 310)
+    of_topics = (1 - common) * own / own.sum(axis=1, keepdims=True) + common * words / words.sum()
+    by = rng.integers(4, size=20_000)
+    priors = np.array([0.6, 0.5, 0.4, 0.3]) + np.outer(np.arange(4), [0.3, 0, 0, 0])
+    shares = np.array([rng.dirichlet(prior) for prior in priors[by]])
+    X = mixed(rng.poisson(25, len(by)), shares, of_topics, rng)
+    with reproducible_noise(seed):
+        lda = PrivateSpectralLDA(4, epsilon=0.9 * epsilon, random_state=0).fit(X)
+        low, high = lda.shares_by(X, by, range(4), epsilon=0.4 * epsilon).interval()
+    order = np.abs(of_topics[:, None] - lda.components_).sum(axis=2).argmin(axis=1)
+    exact = np.array([shares[by == value].mean(axis=0) for value in range(4)])
+    return float(np.mean((low[:, order] > exact) | (exact > high[:, order])))
+
+
+def of_mixing(seeds: range) -> Iterator[list[Cell]]:
+    """Rows of intervals of shares of topics that have words in common."""
+    for common in (0.3, 0.6):
+        missed = []
+        for made in (nullcontext(), OF_MIXING.made()):
+            with made:
+                missed.append([_missed_common(4.0, common, seed) for seed in seeds])
+        name = f"intervals that miss a share, {common:.0%} of words in common"
+        changed = change(*(np.maximum(one, 0.1) for one in missed[::-1]))
+        yield [OF_MIXING.name, name, 4.0, *changed]
+
+
 def _measures(data: Path, report: Report) -> Iterator[tuple[str, Measure]]:
     """Sets that are there: name, and error of a fit by epsilon and seed."""
     for law in LAWS:
@@ -171,7 +209,7 @@ def _measures(data: Path, report: Report) -> Iterator[tuple[str, Measure]]:
 def run(report: Report, data: Path) -> None:
     """Measure all parts on all sets that are there."""
     seeds = range(2 if report.quick else SEEDS)
-    rows: list[list[Cell]] = [*of_forecasts(), *of_shares(seeds)]
+    rows: list[list[Cell]] = [*of_forecasts(), *of_shares(seeds), *of_mixing(seeds)]
     for name, measure in _measures(data, report):
         if report.quick and name not in ("kos", str(LAWS[0])):
             continue

@@ -130,6 +130,11 @@ class Session(AbstractContextManager["Session"]):
         return self._neighbours == "add_remove"
 
     @property
+    def of_persons(self) -> bool:
+        """True if a unit is a person, with several rows."""
+        return self._unit == "person"
+
+    @property
     def is_pure(self) -> bool:
         """True if delta is 0: all costs are pure epsilons."""
         return self._plan.delta == 0

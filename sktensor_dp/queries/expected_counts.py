@@ -71,6 +71,17 @@ class ExpectedCounts(query.NonNegative):
             result = sum_over_rows(len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows])
         return result.T if self.single else result.T * self.topics
 
+    def by_document(self, chunk: CountChunk, words: Floats) -> Floats:
+        """Clipped expected counts of documents, times `words` (r, n_features): (n, k, r)."""
+        ratios, scaled = self._one_topic(chunk) if self.single else self._mixed(chunk)
+        if self.single:
+            return np.asarray(scaled[:, :, None] * (ratios @ words.T)[:, None])
+        directions = (self.topics[:, None] * words).reshape(-1, words.shape[1])
+        products = (ratios @ directions.T).reshape(*scaled.shape, -1)
+        found = np.empty_like(products)
+        found[chunk.by_words[0]] = scaled[:, :, None] * products
+        return found
+
     def _one_topic(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Sparse counts and clipped topic probabilities, under one topic per document."""
         posterior = topic_posterior(chunk.X, self.topics, self.prior)

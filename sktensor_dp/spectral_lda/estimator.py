@@ -125,10 +125,11 @@ class PrivateSpectralLDA(
         than short ones, shares of documents differ; nothing released tells these.
     components_std_ : ndarray of shape (n_components_, n_features)
         Their standard deviations by the noise of the fit (:meth:`components_interval`).
-    mixing_error_ : ndarray of shape (n_components_, n_components_)
-        In the row of a topic, what part of each topic it may have too much, or lack. It is half of
-        what the last estimate moved topics by, so that their documents give the counts that EM
-        steps released; 0 without such steps. Intervals of :meth:`shares_by` allow for it.
+    mixing_covariance_ : ndarray of shape (n_components_, n_components_, n_components_) or None
+        For each topic the covariances, over topics, of the share of their texts that is found in
+        it too much, as topics may hold a fifth of others: what released counts leave of that
+        deviation. Intervals of :meth:`shares_by` allow for it. None without EM steps of mixtures,
+        and of more than 100 topics.
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,
         ``privacy_report_`` says so.

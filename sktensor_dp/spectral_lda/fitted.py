@@ -47,9 +47,9 @@ class FittedTopics:
     coherence: Floats | None = None
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
-    # (k, k): in the row of a topic, about what part of each topic it may have too much, or lack;
-    # None for none.
-    mixing_error: Floats | None = None
+    # (k, k, k): for each topic the covariances of what texts of each topic give it too much; None
+    # for none.
+    mixing_covariance: Floats | None = None
     # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps were made.
     shown: Floats | None = None
 
@@ -90,13 +90,11 @@ def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], ND
     topics, n_topics = found.topics[order], len(found.topics)
     std = None if std is None else std[order]
     hidden = hidden_by_noise(topics, unigram, std)
-    mixing_error = np.zeros((n_topics, n_topics))
-    if found.mixing_error is not None:
-        mixing_error = found.mixing_error[np.ix_(order, order)]
+    mixing = found.mixing_covariance
     attributes = {
         "components_": topics,
         "components_std_": std,
-        "mixing_error_": mixing_error,
+        "mixing_covariance_": None if mixing is None else mixing[np.ix_(order, order, order)],
         "topic_prior_": found.weights[order] * prior_total,
         "doc_topic_prior_": found.concentration / n_topics,
         "coherence_": None if found.coherence is None else found.coherence[order],
@@ -191,7 +189,8 @@ STREAM = Part(
         unigram_sigma=Real("+"), n_resolved=Whole(), length=Real("+"),
         topics_std=Maybe(Numbers("kd+")),
         coherence=Maybe(Numbers("k")),
-        concentration=Real("+"), mixing_error=Maybe(Numbers("kk")), shown=Maybe(Numbers("k+")),
+        concentration=Real("+"), mixing_covariance=Maybe(Numbers("kkk")),
+        shown=Maybe(Numbers("k+")),
     ),
     mean=Numbers("kd"), variance=Real("+"), n_first=Whole(),
     budget=Items(Real(), 2, tuple), ticket=Maybe(Plain(str)),
@@ -211,7 +210,7 @@ class SavedTopics(SavedState):
     n_components_seen_: Annotated[int, Whole()]
     clip_norm_: Annotated[dict[str, float], ByName(Real("+"))]
     components_std_: Annotated[Floats | None, Maybe(Numbers("kd+"))]
-    mixing_error_: Annotated[Floats, Numbers("kk")]
+    mixing_covariance_: Annotated[Floats | None, Maybe(Numbers("kkk"))]
     coherence_: Annotated[Floats | None, Maybe(Numbers("k"))]
     document_length_: Annotated[float, Real("+")]
     _stream: Annotated[TopicStream, STREAM] = ABSENT

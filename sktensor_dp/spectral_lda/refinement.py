@@ -14,12 +14,12 @@ from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import count_order
 from sktensor_dp.spectral_lda.confirmation import Candidates
 from sktensor_dp.spectral_lda.fitted import FittedTopics
-from sktensor_dp.spectral_lda.matching import Step, matched
+from sktensor_dp.spectral_lda.matching import Concentration, Released, Step, matched
 from sktensor_dp.spectral_lda.pairs import WhitenedPairs
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
 from sktensor_dp.spectral_lda.sharpening import sharpened
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.concentration import concentration_of_topics
+from sktensor_dp.topics.concentration import PairsOfTopics
 from sktensor_dp.topics.shrinkage import (
     denoise_frequencies,
     denoise_topics,
@@ -138,29 +138,42 @@ def _last_estimate(
     average: StepAverage,
 ) -> FittedTopics:  # fmt: skip
     """Estimate topics, the concentration and standard deviations from all steps and the pairs."""
-
-    def concentration_of(fitted: FittedTopics) -> float:
-        """Concentration, if given or 0; else that by which the topics explain the pairs."""
-        if options.concentration is not None or fitted.concentration == 0:
-            return fitted.concentration
-        released = pairs.for_estimates(fitted.unigram, fitted.length, ask.n_units)
-        words = slice(None) if pairs.words is None else pairs.words
-        estimate = concentration_of_topics(fitted.topics[:, words], fitted.weights, released)
-        return fitted.concentration if estimate is None else estimate
-
     if average.variance > 0 and len(fitted.topics) > 1:
         fitted = sharpened(fitted, average.starts, MEAN_FIELD)
-        if fitted.concentration > 0:
-            fitted = matched(
-                fitted, average.steps, average.mean, average.variance, average.scales, ask.n_units,
-                concentration_of,
-            )  # fmt: skip
-    fitted = replace(fitted, concentration=concentration_of(fitted))
+    concentration = _concentration_of(ask, options, pairs, fitted)
+    alone = np.eye(len(fitted.topics))
+    fitted = replace(fitted, concentration=concentration(fitted.weights, alone))
+    if average.variance > 0 and len(fitted.topics) > 1 and fitted.concentration > 0:
+        released = Released(
+            average.steps, average.mean, average.variance, average.scales, ask.n_units,
+            ask.of_persons,
+        )  # fmt: skip
+        fitted = matched(fitted, released, concentration)
     if average.variance == 0:  # without noise sampling is what moves topics
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))
     return with_deviations(fitted, *average.without_echo())
+
+
+def _concentration_of(
+    ask: Session, options: TopicOptions, pairs: WhitenedPairs, fitted: FittedTopics
+) -> Concentration:
+    """Concentration by which mixtures of topics explain the pairs; the fitted one if it is known.
+
+    It is a function of their shares (k,), and of mixtures (k, k) of the fitted topics.
+    """
+    explained = None
+    if options.concentration is None and fitted.concentration > 0:
+        released = pairs.for_estimates(fitted.unigram, fitted.length, ask.n_units)
+        words = slice(None) if pairs.words is None else pairs.words
+        explained = PairsOfTopics.of(fitted.topics[:, words], released)
+
+    def concentration(weights: Floats, mixtures: Floats) -> float:
+        found = None if explained is None else explained.concentration(weights, mixtures)
+        return fitted.concentration if found is None else found
+
+    return concentration
 
 
 def topics_seen(counts: Floats, sigma: float | Floats) -> NDArray[np.bool_]:

@@ -69,10 +69,10 @@ def _contrasts(shares: Any, rows: Floats, level: float, *, sampling: bool) -> Di
     found = np.where(seen, shares.shares_, 0.0)
     squares = shares.noise_std_**2 + sampling * shares.sampling_std_**2
     difference = rows @ found
-    reach = float(ndtri((1 + level) / 2)) * np.sqrt(rows**2 @ np.where(seen, squares, 0.0))
     # Errors of topics are the same mixtures in all groups.
+    std = np.sqrt(rows**2 @ np.where(seen, squares, 0.0) + shares.mixing_variance(difference))
+    reach = float(ndtri((1 + level) / 2)) * std
     reach += np.abs(difference @ shares.without_hidden_ - difference)
-    reach += np.abs(difference @ shares.mixing_error_)
     return Differences(
         difference, np.maximum(difference - reach, -1.0), np.minimum(difference + reach, 1.0)
     )

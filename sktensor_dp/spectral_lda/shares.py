@@ -25,7 +25,7 @@ from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
 from sktensor_dp.estimator.inputs import UNIT_MARK, check_counted_alike, checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.fields import Items, Numbers, Plain, Real, SavedState
+from sktensor_dp.model_files.fields import Items, Maybe, Numbers, Plain, Real, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.norm_histogram import NormHistogram
@@ -64,8 +64,8 @@ MAY_BE_NOTHING = (
     "and intervals reach from none of them to all"
 )
 OF_TOPICS = (
-    "Where topics share most of their words, or more were asked for than there are, shares, and "
-    "how they change, may be off by more than intervals say."
+    "Where topics share most of their words, shares, and how they change, may be off by more than "
+    "intervals say."
 )
 OF_KEPT_WORDS = (
     "Shares are of what the words show that the private vocabulary kept: topics of rare or of many "
@@ -87,7 +87,7 @@ class SavedShares(SavedState):
     most_beyond_: Annotated[float, Real("+")]
     confusion_: Annotated[Floats, Numbers("kk")]
     without_hidden_: Annotated[Floats, Numbers("kk+")]
-    mixing_error_: Annotated[Floats, Numbers("kk")]
+    mixing_covariance_: Annotated[Floats | None, Maybe(Numbers("kkk"))]
     visibility_: Annotated[list[str], Items(Plain(str), "k")]
     private_words_: Annotated[bool, Plain(bool)]
 
@@ -135,8 +135,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Mixture of the other topics that has the words of a hidden one, a row for each topic;
         others are themselves. A hidden topic may be no more than that: `shares_` count half of
         its texts for the others, and intervals reach from none of them to all.
-    mixing_error_ : ndarray of shape (n_topics, n_topics)
-        That of the model: intervals allow for as large an error of topics.
+    mixing_covariance_ : ndarray of shape (n_topics, n_topics, n_topics) or None
+        That of the model: intervals allow for as large errors of topics.
     visibility_ : list of str of length n_topics
         "seen"; "hidden" where noise hides the topic (``hidden``); or "half hidden", where it
         may have moved more than half of its words (``uncertainty`` of ``topic_table``): its shares,
@@ -170,7 +170,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     most_beyond_: float
     confusion_: Floats
     without_hidden_: Floats
-    mixing_error_: Floats
+    mixing_covariance_: Floats | None
     visibility_: list[str]
     private_words_: bool
 
@@ -225,7 +225,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         of_model = {
             "confusion_": confusion, "visibility_": model._visibility(),
             "without_hidden_": without(model.components_, model.hidden()),
-            "mixing_error_": model.mixing_error_, "private_words_": hasattr(X, UNIT_MARK),
+            "mixing_covariance_": model.mixing_covariance_, "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
         return self._fit_units(chunks, of_model)
 
@@ -400,6 +400,14 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         moved[seen], left[seen] = _shrunk(moves[seen], noise[seen])
         return shares + moved, variance + left
 
+    def mixing_variance(self, shares: Floats) -> Floats:
+        """Variances (m, k) of shares (m, k), or differences of these, by errors of topics."""
+        covariances = self.mixing_covariance_
+        if covariances is None:
+            return np.zeros_like(shares)
+        variance = np.einsum("gi,jil,gl->gj", shares, covariances, shares, optimize=True)
+        return np.maximum(variance, 0.0)
+
     def interval(self, level: float = 0.9, *, sampling: bool = True) -> tuple[Floats, Floats]:
         """Intervals around the shares.
 
@@ -421,9 +429,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         The shares s at which the sum less s times the count is within its own deviations (Fieller,
         1954; without noise Wilson, 1927). As a share is from 0 to 1, they reach at least as far as
         the normal law of the estimate within these bounds: noise beyond them makes none certain.
-        Beside hidden topics they are wider by half of what these hold or take from a topic, and by
-        what errors of topics move (`mixing_error_`). Lower ends of a group that add up to more than
-        1 are scaled down to that.
+        They allow for errors of topics (`mixing_covariance_`), and beside hidden topics they are
+        wider by half of what these hold or take from a topic. Lower ends of a group that add up to
+        more than 1 are scaled down to that.
 
         **Privacy.** Made of released values alone; costs nothing.
         """
@@ -450,9 +458,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         within = truncnorm(-middle / scale, (1 - middle) / scale, middle, scale)
         # Shares are as far off, either way, if hidden topics are nothing or all there.
         by_topics = np.abs(shares @ self.without_hidden_ - shares)
-        by_topics += np.abs(shares @ self.mixing_error_)
-        low = np.minimum(middle - width, within.ppf((1 - level) / 2)) - by_topics
-        high = np.maximum(middle + width, within.ppf((1 + level) / 2)) + by_topics
+        low = np.minimum(middle - width, within.ppf((1 - level) / 2))
+        high = np.maximum(middle + width, within.ppf((1 + level) / 2))
+        mixing = deviations * np.sqrt(self.mixing_variance(shares))
+        low = np.minimum(shares - np.hypot(shares - low, mixing), low) - by_topics
+        high = np.maximum(shares + np.hypot(high - shares, mixing), high) + by_topics
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
         low /= np.maximum(low.sum(axis=1, keepdims=True), 1.0)
         # At a higher level than that of `hidden_` the count may be hidden: any share is possible.

@@ -152,27 +152,45 @@ class _ScaledPairs:
         return (1 + concentration) * (self.pairs @ V) - concentration * np.outer(mean, mean @ V)
 
 
-def concentration_of_topics(topics: Floats, weights: Floats, released: WordPairs) -> float | None:
-    """Concentration by which known `topics` explain released pairs; None if noise hides it."""
-    # E2 - m m' is (M2 - m m') / (1 + concentration): the ratio is found by least squares off the
-    # diagonal, which has noise of its own. A word that is hardly there has the scale of a hundredth
-    # of an even share.
-    frequencies = released.frequencies
-    frequencies = np.maximum(frequencies, frequencies.sum() / (100 * frequencies.size))
-    scales = released.word_scales(frequencies)
-    if not scales.any():
-        return None
-    mean = weights @ topics
-    product = np.outer(mean, mean)
-    between = (topics.T @ (weights[:, None] * topics) - product) / scales[:, None] / scales
-    np.fill_diagonal(between, 0.0)
-    overlap = float((between * ((released.matrix - product) / scales[:, None] / scales)).sum())
-    square = float((between**2).sum())
-    # `overlap` has a variance of about twice `square`, as the matrix is symmetric. A ratio within
-    # three deviations of 0 may be noise.
-    if overlap <= 3 * (2 * square) ** 0.5:
-        return None
-    return min(max(square / overlap - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
+@dataclass(frozen=True, eq=False)
+class PairsOfTopics:
+    """What released pairs of words tell of the concentration of topics, and of their mixtures."""
+
+    topics: Floats  # (k, d): of the words, in units of the errors of their pairs
+    between: Floats  # (k, k): released pairs off the diagonal, which has noise of its own, by these
+
+    @classmethod
+    def of(cls, topics: Floats, released: WordPairs) -> "PairsOfTopics | None":
+        """None if pairs have no errors, and so no scale."""
+        # A word that is hardly there has the scale of a hundredth of an even share.
+        frequencies = released.frequencies
+        frequencies = np.maximum(frequencies, frequencies.sum() / (100 * frequencies.size))
+        scales = released.word_scales(frequencies)
+        if not scales.any():
+            return None
+        topics, matrix = topics / scales, released.matrix / scales[:, None] / scales
+        return cls(topics, topics @ matrix @ topics.T - (topics * matrix.diagonal()) @ topics.T)
+
+    def concentration(self, weights: Floats, mixtures: Floats | None = None) -> float | None:
+        """Concentration by which topics, or their mixtures (k, k), explain the pairs.
+
+        None if noise hides it.
+        """
+        # E2 - m m' is (M2 - m m') / (1 + concentration): the ratio is found by least squares off
+        # the diagonal, where M2 - m m' is a product of topics with `inner` between.
+        mixtures = np.eye(len(weights)) if mixtures is None else mixtures
+        topics, between = mixtures @ self.topics, mixtures @ self.between @ mixtures.T
+        inner, gram = np.diag(weights) - np.outer(weights, weights), topics @ topics.T
+        diagonal, mean = ((inner @ topics) * topics).sum(axis=0), weights @ topics
+        turned = inner @ gram
+        square = float((turned * turned.T).sum() - diagonal @ diagonal)
+        of_means = float(weights @ gram @ turned @ weights - diagonal @ mean**2)
+        overlap = float((inner * between).sum()) - of_means
+        # `overlap` has a variance of about twice `square`, as pairs are symmetric. A ratio within
+        # three deviations of 0 may be noise.
+        if overlap <= 3 * (2 * max(square, 0.0)) ** 0.5:
+            return None
+        return min(max(square / overlap - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
 
 
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:

@@ -5,6 +5,8 @@ PAIR_STEPS = 3
 # With noise, EM steps start from topics of pairs moved towards their mean by this fraction: steps
 # hardly give words back to topics that have nearly none of them.
 START_BLUR = 0.4
+# Prior deviation, in intervals of shares, of how much of all others together a topic may hold.
+MIXING = 0.2
 # Documents with fewer tokens than topics, and than this for each topic that they mix, count as
 # having one topic.
 TOKENS_OF_TOPIC = 3

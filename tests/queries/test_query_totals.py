@@ -93,6 +93,12 @@ def test_totals_are_those_of_a_loop_in_any_chunks(place, seed):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * 10)
     if found.ndim > 1 and found.shape[0] == found.shape[-1]:
         np.testing.assert_allclose(found, found.swapaxes(0, -1), atol=1e-12)
+    if isinstance(query, ExpectedCounts):
+        words = np.random.default_rng(seed).standard_normal((2, D))
+        by_document = query.by_document(chunk_of(X), words)
+        np.testing.assert_allclose(by_document.sum(axis=0), found @ words.T, rtol=1e-5, atol=1e-5)
+        first = query.by_document(chunk_of(X[7:9]), words)
+        np.testing.assert_allclose(by_document[7:9], first, rtol=1e-5, atol=1e-5)
     parts = CountChunks([X[:1], sp.csc_array(X[1:4]), X[4:4], X[4:]], *X.shape)
     # Sums in another order, of terms up to 1000 times as large as what is left.
     np.testing.assert_allclose(sum(map(query.total, parts)), found, rtol=1e-9, atol=1e-9)

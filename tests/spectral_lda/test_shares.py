@@ -489,26 +489,31 @@ def test_topics_of_persons_are_asked_of_persons(tmp_path):
         single.shares_by(X, BY, ["a", "b"], groups=PERSONS)
 
 
-def test_intervals_hold_shares_of_topics_that_share_a_background(seed):
+@pytest.mark.parametrize(("common", "asked"), [
+    pytest.param(0.3, 4, marks=pytest.mark.nightly), (0.3, 7), (0.6, 4),
+])  # fmt: skip
+def test_intervals_hold_shares_of_topics_that_share_a_background(common, asked, seed):
     """Of two groups of texts, one with more of the largest topic, by drawn persons.
 
-    Of four seeds none misses, and changes are 4 % too small, with a deviation of 1.5 %; without the
-    matching of topics 6 %, and 7 % too small.
+    A part of all words is common to all topics, or more are asked for than there are. Of six seeds
+    one misses one of eight. Changes are up to 14 % too large; up to 29 % too small, and intervals
+    four times as wide, where most words are common: released counts hardly tell how many.
     """
     rng, n = np.random.default_rng(seed), 12_000
     own, words = np.kron(np.eye(4, 5), 1 / np.arange(5, 65)), 1 / np.arange(10, 310)
-    topics = 0.7 * own / own.sum(axis=1, keepdims=True) + 0.3 * words / words.sum()
+    topics = own / own.sum(axis=1, keepdims=True)
+    topics = (1 - common) * topics + common * words / words.sum()
     shares = rng.dirichlet([0.6, 0.5, 0.4, 0.3], size=2 * n)
     X = drawn_documents(topics, shares, rng.poisson(25, 2 * n), rng)
     persons = rng.integers(n, size=2 * n)
     by = (rng.random(2 * n) < 0.2 + 0.6 * shares[:, 0]).astype(int)
     budget = BudgetAccountant(epsilon=4.0, delta=1e-6)
     of_topics, of_shares = budget.split([0.8, 0.2])
-    lda = PrivateSpectralLDA(4, accountant=budget, **of_topics).fit(X, groups=persons)
+    lda = PrivateSpectralLDA(asked, accountant=budget, **of_topics).fit(X, groups=persons)
     found = lda.shares_by(X, by, [0, 1], groups=persons, accountant=budget, **of_shares)
     order = np.abs(topics[:, None] - lda.components_).sum(axis=2).argmin(axis=1)
     truth = np.array([shares[by == group].mean(axis=0) for group in (0, 1)])
     low, high = (end[:, order] for end in found.interval())
     assert ((truth < low) | (high < truth)).mean() <= 0.375
     changes = np.diff(found.shares_[:, order], axis=0) / np.diff(truth, axis=0)
-    assert changes[0, 0] == pytest.approx(1, abs=0.12)
+    assert changes[0, 0] == pytest.approx(1, abs=0.45)

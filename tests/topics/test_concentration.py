@@ -6,9 +6,9 @@ import pytest
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     ExplainedTopics,
+    PairsOfTopics,
     WordPairs,
     concentration_of_pairs,
-    concentration_of_topics,
     expected_topics,
     largest_not_rejected,
 )
@@ -72,13 +72,21 @@ def test_known_topics_tell_the_concentration(seed, concentration):
     topics, weights, mean, pairs = moments(seed, concentration)
     sigma = 1e-5
     noisy = pairs + noise(seed, len(mean), sigma)
-    found = concentration_of_topics(topics, weights, WordPairs(noisy, mean, sigma))
+    found = PairsOfTopics.of(topics, WordPairs(noisy, mean, sigma)).concentration(weights)
     # The relative error of 1 + concentration is noise, over what is seen between topics.
     between = topics.T @ (weights[:, None] * topics) - np.outer(mean, mean)
     np.fill_diagonal(between, 0.0)
     error = 2**0.5 * sigma * (1 + concentration) / np.linalg.norm(between)
     assert abs((1 + found) / (1 + concentration) - 1) < 5 * error
-    assert concentration_of_topics(mean[None], np.ones(1), WordPairs(pairs, mean, sigma)) is None
+    # Of mixtures the same as of topics that are these.
+    mixtures = np.eye(len(weights)) + 0.1 * np.random.default_rng(seed).random(2 * weights.shape)
+    mixed = [
+        PairsOfTopics.of(of, WordPairs(noisy, mean, sigma)).concentration(weights, by)
+        for of, by in ((topics, mixtures), (mixtures @ topics, None))
+    ]
+    assert mixed[0] == pytest.approx(mixed[1])
+    single = PairsOfTopics.of(mean[None], WordPairs(pairs, mean, sigma))
+    assert single.concentration(np.ones(1)) is None
 
 
 def test_noise_alone_rejects_nothing(seed):
@@ -88,7 +96,7 @@ def test_noise_alone_rejects_nothing(seed):
     assert concentration_of_pairs(topics, weights, released) is None
     # Noise that looks like topics does not with the other sign.
     other = released._replace(matrix=2 * pairs - noisy)
-    found = [concentration_of_topics(topics, weights, one) for one in (released, other)]
+    found = [PairsOfTopics.of(topics, one).concentration(weights) for one in (released, other)]
     assert None in found
 
 
