@@ -216,7 +216,7 @@ class Forecast(InvertibleForecast):
     @property
     def assumptions(self) -> list[str]:
         """Sentences on what is assumed of the data."""
-        return [self.law]
+        return [self.law] if self.law else []
 
     @property
     def _sizes(self) -> str:

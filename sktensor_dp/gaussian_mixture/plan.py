@@ -244,9 +244,9 @@ def forecast_mixture(
     shift_sigma = clip.far / math.sqrt(plan.scales.shift) / clip.shift_response * sigma
     noise = k * shift_sigma * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, signal=1.0)
-    law = "Groups are assumed to have equally many samples."
-    if k > 1:
-        law += f" {TAILS}"
+    said = ["Groups are assumed to have equally many samples.", TAILS] if k > 1 else []
+    if why_none := no_intervals_by(estimator, n_samples, n_features):
+        said.append(f"There will be no intervals: {why_none}.")
     if deviation is None:  # a quarter of the range of columns that are scaled to one
         deviation = plan.radius / (2 * math.sqrt(n_features)) if not plan.chooses_norm else 1.0
     by_noise = k * deviation * shift_sigma
@@ -257,7 +257,7 @@ def forecast_mixture(
     by_noise /= math.sqrt(plan.n_steps / 2)  # the last half of the steps is averaged
     return MixtureForecast(
         (row,), n_samples, rows_needed(estimator, n_features), k, count_sigma=count_sigma,
-        law=law,
+        law=" ".join(said),
         mean_error=math.hypot(by_noise, deviation * math.sqrt(k / n_samples)), deviation=deviation,
         _question=Question.of(
             estimator, n_samples=n_samples, n_features=n_features, deviation=deviation

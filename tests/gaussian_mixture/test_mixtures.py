@@ -406,6 +406,8 @@ def test_a_fit_too_small_for_intervals_says_so_before_it_is_paid_for():
     budget = BudgetAccountant(1.0, 1e-6)
     model = PrivateGaussianMixture(1, data_norm=4.0, accountant=budget)
     needed = model.forecast(200, 4).n_samples_needed
+    for n, is_said in ((needed - 1, True), (needed, False)):
+        assert ("will be no intervals" in str(model.forecast(n, 4))) is is_said
     X = np.random.default_rng(0).standard_normal((needed, 4))
     with pytest.raises(NotEnoughDataWarning, match=f"no intervals: .* fewer than the {needed} sam"):
         model.fit(X[1:])
