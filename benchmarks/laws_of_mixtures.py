@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtri
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
@@ -28,7 +28,7 @@ from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateGaussianMixture
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 
-__all__ = ["Law", "run"]
+__all__ = ["RANGES", "Law", "patients", "run"]
 
 EPSILONS = (0.5, 1.0, 4.0, math.inf)
 SEEDS = 3
@@ -92,6 +92,25 @@ class Law:
         d, nu = self.n_features, self.degrees
         constant = gammaln((nu + d) / 2) - gammaln(nu / 2) - d / 2 * math.log(nu / 2)
         return model.log_scales + constant - (nu + d) / 2 * np.log1p(squares / nu)
+
+
+# Ranges of age, blood pressure, haemoglobin and a laboratory value of patients.
+RANGES = {0: (18, 100), 1: (80, 220), 2: (5, 20), 3: (0, 600)}
+Lab = Callable[[int, Floats], Floats]  # values of a kind of patients by normal ones
+
+
+def patients(lab: Lab, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Draw patients of three kinds, with a laboratory value; and means (3, 4) of the kinds."""
+    kinds = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    means = np.array([[45, 125, 14.2, 0], [68, 150, 13.2, 0], [75, 128, 10.8, 0]])
+    X = means[kinds]
+    X[:, :3] += rng.standard_normal((n, 3)) * [9, 12, 1.1]
+    normal = ndtri((np.arange(20_000) + 0.5) / 20_000)
+    for kind in range(3):
+        rows = kinds == kind
+        X[rows, 3] = lab(kind, rng.standard_normal(rows.sum()))
+        means[kind, 3] = np.mean(lab(kind, normal))
+    return X, means
 
 
 def least_distance(means: Floats, covariances: Floats) -> float:

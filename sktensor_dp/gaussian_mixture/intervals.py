@@ -7,7 +7,7 @@ from scipy.special import ndtri
 
 from sktensor_dp.gaussian_mixture.fitted import gaussians_of, names_where
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
-from sktensor_dp.mixtures.skewness import LIKELY
+from sktensor_dp.mixtures.skewness import are_long
 from sktensor_dp.mixtures.uncertainty import ParameterErrors, parameter_errors
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 
@@ -67,7 +67,7 @@ def doubts_of(model: Any, std: Floats | None) -> str:
         reason = no_intervals_by(model, model.privacy_report_.n_units, model.n_features_in_)
         return f"There are no intervals: {reason}."
     doubts, without = list[str](), np.isnan(std)
-    if model.n_components_ > 1 and (skewed := names_where(model, model.skewness_ > LIKELY)):
+    if model.n_components_ > 1 and (skewed := names_where(model, are_long(model.skewness_))):
         doubts.append(
             f"There are no intervals of any column: groups are skewed in {' and '.join(skewed)}, "
             "and rows of a tail may count as another group's, which moves the averages of all "

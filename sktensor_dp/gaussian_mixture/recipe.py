@@ -45,11 +45,11 @@ from sktensor_dp.mixtures.m_step import (
     gaussians_after_step,
 )
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
-from sktensor_dp.mixtures.skew_bias import OTHER_FORM, SIMULATED, simulated_bias
+from sktensor_dp.mixtures.skew_bias import SIMULATED, simulated_bias
 from sktensor_dp.mixtures.skewness import (
     EARLY,
-    LIKELY,
     SharedTails,
+    are_long,
     log_normal_tails,
     scales_of_shifts,
     shared_tails,
@@ -151,7 +151,7 @@ def release_mixture(
         tails = release_tails(ask, ball, plan, second, found, noise)
         # Where a group has one value, clips may take all rows with another one. A long tail in any
         # column makes steps lead to other groups.
-        unknown = one_valued(found, ball.radius) | (tails.skewness > LIKELY).any()
+        unknown = one_valued(found, ball.radius) | are_long(tails.skewness).any()
         spread = np.where(unknown, 0.0, tails.spread)
         observed, moved = observed_by_column(ball, second, found), moved_from(chosen, found)
         most_observed = most_observed_by_column(ball, second, observed)
@@ -396,9 +396,7 @@ def skew_of_groups(
     whole = float(np.interp(SIMULATED, tails.logs, tails.early_shift))
     parts = np.clip(-signs * bias.shifts.T / whole, LEAST_SHOWN, 1.0)
     shared = shared_tails(-signs * shifts, deviations, parts, tails)
-    squares = np.tensordot(np.square(shared.square / SIMULATED**2), bias.moves**2, axes=1)
-    # Weights move no farther by gamma laws: of 90% intervals of shares nine in ten hold.
-    return shared, np.sqrt(squares) * np.append(1.0, np.full(d, OTHER_FORM))
+    return shared, bias.moves_by(shared.square)
 
 
 def _release_shifts(

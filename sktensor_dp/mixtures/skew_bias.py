@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sktensor_dp.mixtures import defaults
 from sktensor_dp.mixtures.clipping import Clipping
 from sktensor_dp.mixtures.gaussians import Gaussians, responsibilities, whitened_rows
 from sktensor_dp.mixtures.m_step import WhitenedStatistics, gaussians_after_step, moments_of
@@ -15,9 +16,6 @@ POINTS, MOST_STEPS = 2000, 20
 NO_CHANCE = 10**9
 # Deviation of logs of the simulated tails: such a law has a skewness of 1.75.
 SIMULATED = 0.5
-# Moves by tails of another form over those by log-normal ones of the same skewness, which is all
-# that shifts show: gamma laws of shape 1.5 move means 1.4 to 1.9 times as far.
-OTHER_FORM = 1.75
 
 
 class SkewBias(NamedTuple):
@@ -25,6 +23,14 @@ class SkewBias(NamedTuple):
 
     moves: Floats  # (d, k, 1 + d): of weights and means, by tails in each column
     shifts: Floats  # (d, k): of early clipped rows in that column
+
+    def moves_by(self, squares: Floats) -> Floats:
+        """Root mean squared moves (k, d) by tails whose squared deviations of logs are these (d,).
+
+        They are in proportion to these squares.
+        """
+        moves = np.tensordot(np.square(squares / SIMULATED**2), self.moves**2, axes=1)
+        return np.asarray(defaults.OTHER_FORM * np.sqrt(moves))
 
 
 def simulated_bias(

@@ -4,9 +4,11 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri
 from scipy.stats import chi2
 
+from sktensor_dp.mixtures import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.tensor.arrays import Floats
 
@@ -14,15 +16,8 @@ from sktensor_dp.tensor.arrays import Floats
 # there. It is the probability that one column is within half a deviation: rounding to integers that
 # are a deviation apart moves no value out.
 EARLY = float(chi2.cdf(0.5**2, 1))
-# Probabilities a priori that a column is normal within groups, and that one of skewed groups shows
-# no tail, as Gaussians of others have taken its rows. They are priors, not tuned: users are asked
-# to take logs of columns with a tail, so few have one, and a group rarely loses it.
-NORMAL, TAKEN = 0.9, 0.05
 # Largest deviation of logs of a tail that groups share: a skewness of 6.
 LONGEST = 1.0
-# Expected deviation of logs from which groups are called skewed: a skewness of 2.6. By longer tails
-# fits find other groups than there are, so no width of an interval would be right.
-LIKELY = 0.65
 
 
 def scales_of_shifts(width: int) -> Scales:
@@ -93,6 +88,11 @@ def _clipped_moments(column: Floats, limit: float, others: Floats) -> tuple[Floa
     return mean, mean_square
 
 
+def are_long(logs: Floats) -> NDArray[np.bool_]:
+    """Mask of tails so long, by expected deviations of `logs`, that fits find other groups."""
+    return np.asarray(logs > defaults.LIKELY)
+
+
 class SharedTails(NamedTuple):
     """Expected tails (d,) that groups share in each column, by released shifts."""
 
@@ -116,11 +116,13 @@ def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -
     # Half a square is minus a log-likelihood. With probability TAKEN one of the groups, any of them
     # alike, shows no tail, which multiplies its likelihood by the exponential of `if_taken`.
     if_taken = (squares - np.square(skewness / noise[:, None])[..., None]) / 2
-    one_taken = logsumexp(if_taken, axis=0) + np.log(TAKEN / len(noise))
-    log_odds = np.logaddexp(np.log(1 - TAKEN), one_taken) - squares.sum(axis=0) / 2
+    taken = defaults.TAKEN
+    one_taken = logsumexp(if_taken, axis=0) + np.log(taken / len(noise))
+    log_odds = np.logaddexp(np.log(1 - taken), one_taken) - squares.sum(axis=0) / 2
     odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
-    prior = np.full(len(logs), (1 - NORMAL) / len(logs))
-    prior[0] += NORMAL
+    prior = 1 - logs / LONGEST  # shorter tails are likelier
+    prior *= (1 - defaults.NORMAL) / prior.sum()
+    prior[0] += defaults.NORMAL
     odds *= prior
     odds /= odds.sum(axis=-1, keepdims=True)
     square, cut, spread = (np.sqrt(odds @ np.square(one)) for one in (logs**2, cut, spread))

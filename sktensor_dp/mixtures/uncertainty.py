@@ -131,13 +131,11 @@ def parameter_errors(
     k, d = model.means.shape
     noise, is_unknown = parts.noise, parts.spread == 0
     information, overlaps = _information(model, parts.observed, rng)
-    unmoved, by_sampling, by_noise = _errors_of_steps(
-        model, noise, parts.moved, information, n_rows
-    )
-    by_sampling[:, 1:] *= np.maximum(parts.spread, 1)[:, :, None]
+    steps = _errors_of_steps(model, noise, parts.moved, information, n_rows)
+    steps.by_sampling[:, 1:] *= np.maximum(parts.spread, 1)[:, :, None]
     # A score is a relative change of a weight, or a shift, times the weight's root.
     roots = np.sqrt(model.weights)[:, None, None]
-    errors = np.concatenate([unmoved[..., None], by_sampling, by_noise], axis=2)
+    errors = np.concatenate([steps.unmoved[..., None], *steps[1:]], axis=2)
     errors = np.concatenate([roots * errors[:, :1], model.factors @ errors[:, 1:] / roots], axis=1)
     if is_unknown.any():  # how groups share its rows is not known: they may be any other's
         errors = np.concatenate([errors, _traded(model, overlaps)], axis=2)
@@ -167,8 +165,9 @@ def _traded(model: Gaussians, overlaps: Floats) -> Floats:
 class _StepErrors(NamedTuple):
     """Errors of relative weights and of whitened means, times the root of the weight."""
 
-    unmoved: Floats  # (k, 1 + d): what steps have left
-    by_sampling: Floats  # (k, 1 + d, p): deviations, by each of p directions of scores
+    unmoved: Floats  # (k, 1 + d): what steps are expected to have left
+    by_unmoved: Floats  # (k, 1 + d, p): deviations of that, by each of p directions of scores
+    by_sampling: Floats  # (k, 1 + d, p): deviations, by each direction
     by_noise: Floats  # (k, 1 + d, p): deviations, by the noise of each of p scores
 
 
@@ -180,41 +179,77 @@ def _errors_of_steps(
     In an eigenvector of the `information`, rows without labels tell the part f of what labelled
     rows tell. A step of rate r leaves the part 1 - f r of an error, and all steps a part e. They
     add (1 - e) / f of the sampling error of scores, whose variance is f / n_rows. What is left
-    follows from how far the second half of the steps `moved`; the first half may start far away.
+    follows from how far the second half of the steps `moved` beyond noise; the first half may start
+    far away.
     """
     k, d = model.means.shape
     values, vectors = np.linalg.eigh(information)
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
-    left, left_halfway, noise_ratios = _after_steps(noise.rates, parts)
+    after = _after_steps(noise.rates, parts)
     # Rows (k, 1 + d, p) of weights and means, without those of shapes.
     rows = vectors.reshape(k, -1, len(parts))[:, : 1 + d].copy()
     roots = np.sqrt(model.weights)  # weights add up to 1: they do not change along these
     rows[:, 0] -= np.outer(roots, roots @ rows[:, 0])
-    shown = np.maximum(left_halfway - left, 1e-300)  # part of an error that `moved` shows
-    gains = rows * ((1 - left) / parts)
+    shown = np.maximum(after.left_halfway - after.left, 1e-12)  # part of errors that moves show
+    gains = rows * ((1 - after.left) / parts)
     noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
+    noise_of_moves = after.noise_of_moves * (np.square(vectors.T) @ np.square(noise_of_scores))
+    drift, deviation = _drift(vectors.T @ moved.ravel(), noise_of_moves, shown / np.sqrt(parts))
     return _StepErrors(
-        rows @ (left / shown * (vectors.T @ moved.ravel())),
+        rows @ (after.left / shown * drift),
+        by_unmoved=rows * (after.left / shown * deviation),
         by_sampling=gains * np.sqrt(parts / n_rows),
-        by_noise=(rows * np.sqrt(noise_ratios)) @ vectors.T * noise_of_scores,
+        by_noise=(rows * np.sqrt(after.noise)) @ vectors.T * noise_of_scores,
     )
 
 
-def _after_steps(rates: Floats, parts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Parts of errors that all EM steps leave, parts that half of them leave, variances of noise.
+def _drift(moved: Floats, noise: Floats, shown: Floats) -> tuple[Floats, Floats]:
+    """Means and deviations (p,) of moves without the `noise` (variances), given `moved` (p,).
 
-    Each has a number for each direction. `parts` f say how much rows tell along it of what labelled
-    rows tell; variances are relative to that for f = 1.
+    Moves are the parts `shown` of errors that are normal a priori, of one variance in all
+    directions, any size of which is as likely.
     """
+    if not noise.any():
+        return moved, np.zeros_like(moved)
+    noise = np.maximum(noise, 1e-9 * noise.max())
+    scales = np.log(noise / shown**2)
+    grid = np.exp(np.linspace(scales.min() - 4, min(scales.max(), scales.min() + 12) + 4, 60))
+    of_moves = grid[:, None] * shown**2
+    variances = of_moves + noise
+    log_odds = -(np.log(variances / noise) + np.square(moved) / variances).sum(axis=1) / 2
+    odds = np.exp(log_odds - log_odds.max())
+    odds /= odds.sum()
+    kept = of_moves / variances
+    mean = odds @ kept
+    spread = np.maximum(odds @ kept**2 - mean**2, 0.0)
+    return mean * moved, np.sqrt(mean * noise + spread * moved**2)
+
+
+class _AfterSteps(NamedTuple):
+    """Errors after all EM steps, in directions of which rows tell parts (p,) of labelled rows."""
+
+    left: Floats  # part of an error before all steps
+    left_halfway: Floats  # the same after the first half
+    # Variances of noise, relative to that of a direction of which rows tell all: after all steps,
+    # and of the move by the second half.
+    noise: Floats
+    noise_of_moves: Floats
+
+
+def _after_steps(rates: Floats, parts: Floats) -> _AfterSteps:
+    """Errors after steps of these `rates`, where rows tell `parts` f of what labelled rows tell."""
     left = left_halfway = np.ones(len(parts))
-    variances, variance_of_whole = np.zeros(len(parts)), 0.0
+    noise = noise_halfway = np.zeros(len(parts))
+    of_whole = 0.0
     for step, rate in enumerate(rates):
         if step == len(rates) // 2:
-            left_halfway = left
+            left_halfway, noise_halfway = left, noise
         left = left * (1 - rate * parts)
-        variances = variances * (1 - rate * parts) ** 2 + rate**2
-        variance_of_whole = variance_of_whole * (1 - rate) ** 2 + rate**2
-    return left, left_halfway, variances / variance_of_whole
+        noise = noise * (1 - rate * parts) ** 2 + rate**2
+        of_whole = of_whole * (1 - rate) ** 2 + rate**2
+    kept = left / np.maximum(left_halfway, 1e-300)
+    of_moves = noise + (1 - 2 * kept) * noise_halfway
+    return _AfterSteps(left, left_halfway, noise / of_whole, of_moves / of_whole)
 
 
 def _noise_of_scores(noise: StepNoise, d: int) -> Floats:

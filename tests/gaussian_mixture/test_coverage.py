@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
 from scipy.stats import binom, chi2, gamma, norm
 
+from benchmarks.laws_of_mixtures import RANGES, patients
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
 from sktensor_dp.gaussian_mixture.intervals import intervals_of
 from sktensor_dp.gaussian_mixture.recipe import (
@@ -22,7 +23,7 @@ from sktensor_dp.mixtures.clipping import bounded_rows, clip_for_rows, clipping_
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.skewness import (
     EARLY,
-    LIKELY,
+    are_long,
     log_normal_tails,
     shared_tails,
 )
@@ -286,7 +287,7 @@ def test_means_are_those_of_all_rows_where_some_drop_out_for_what_is_seen(seed):
         stays = rng.random((4000, D - 1)) < 1 / (1 + np.exp(1.5 * X[:, :1] - 0.5))
         X[:, 1:][~np.logical_and.accumulate(stays, axis=1)] = np.nan
         model = PrivateGaussianMixture(1, data_norm=4.0, epsilon=4.0, random_state=0).fit(X)
-        alarms += (model.skewness_ > LIKELY).any()
+        alarms += are_long(model.skewness_).any()
         with pytest.warns(NotEnoughDataWarning, match="Most rows lack|no intervals of"):
             low, high = model.means_interval(0.6827)
         made.append(model.means_[0] * 2 / (high - low)[0])
@@ -575,17 +576,8 @@ LOG_NORMAL = {
 
 def held_of_kinds(seed, n, epsilon, lab):
     """Which intervals of three kinds of patients hold, (3, 4); and what is said of them."""
-    rng = np.random.default_rng(seed)
-    kinds = rng.choice(3, n, p=[0.5, 0.3, 0.2])
-    centres = np.array([[45, 125, 14.2], [68, 150, 13.2], [75, 128, 10.8]])
-    X = np.zeros((n, 4))
-    X[:, :3] = centres[kinds] + rng.standard_normal((n, 3)) * [9, 12, 1.1]
-    means = np.column_stack([centres, np.zeros(3)])
-    for kind in range(3):
-        rows, normal = kinds == kind, ndtri((np.arange(20_000) + 0.5) / 20_000)
-        X[rows, 3] = lab(kind, rng.standard_normal(rows.sum()))
-        means[kind, 3] = np.mean(lab(kind, normal))
-    scaler = scale_by_ranges({0: (18, 100), 1: (80, 220), 2: (5, 20), 3: (0, 600)})
+    X, means = patients(lab, n, np.random.default_rng(seed))
+    scaler = scale_by_ranges(RANGES)
     model = PrivateGaussianMixture(3, data_norm="auto", epsilon=epsilon, random_state=0)
     model.fit(scaler.fit_transform(X))
     means, ((low, high), _, doubt) = scaler.transform(means), intervals_of(model, 0.9)
