@@ -6,8 +6,9 @@ import numpy as np
 
 from sktensor_dp.mixtures import defaults
 from sktensor_dp.mixtures.clipping import Clipping
-from sktensor_dp.mixtures.gaussians import Gaussians, responsibilities, whitened_rows
+from sktensor_dp.mixtures.gaussians import Gaussians, whitened_rows
 from sktensor_dp.mixtures.m_step import WhitenedStatistics, gaussians_after_step, moments_of
+from sktensor_dp.mixtures.statistics import clipped_rows
 from sktensor_dp.tensor.arrays import Floats
 
 # Number of points, and the most EM steps on them.
@@ -111,14 +112,10 @@ def _statistics(
     model: Gaussians, points: Floats, point_weights: Floats, clip: Clipping, covariance_type: str
 ) -> WhitenedStatistics:
     """Statistics of an EM step on points, without noise, as `MixtureStatistics` has them."""
-    d = clip.width
-    whitened = whitened_rows(points, model.means, model.whiteners)
-    squares = np.maximum(np.einsum("nkd,nkd->nk", whitened, whitened), 1e-300)
-    shares = responsibilities(model.log_scales - squares / 2) * point_weights[:, None]
-    weights, rows = shares.sum(axis=0), whitened.swapaxes(0, 1)
-    in_shifts = (shares * np.minimum(1, clip.far / np.sqrt(squares))).T[:, None]
-    in_squares = (shares * np.minimum(1, clip.limit**2 / squares)).T[:, :, None]
-    products = (in_squares * rows).swapaxes(1, 2) @ rows
+    d, whitened = clip.width, whitened_rows(points, model.means, model.whiteners)
+    rows = clipped_rows(whitened, model.log_scales, clip.limit)
+    sums = rows.sums(clip.far / clip.limit, point_weights)
+    weights, shifts, products = sums[:, 0], sums[:, 1 : 1 + d], sums[:, 1 + d :].reshape(-1, d, d)
     sizes = np.trace(products, axis1=1, axis2=2) - clip.mean * d * weights
     shapes = products - np.trace(products, axis1=1, axis2=2)[:, None, None] * np.eye(d) / d
     if covariance_type == "spherical":
@@ -128,6 +125,6 @@ def _statistics(
     if covariance_type == "tied":
         sizes, shapes = sizes.sum(keepdims=True), shapes.sum(axis=0, keepdims=True)
     return WhitenedStatistics(
-        weights, (in_shifts @ rows)[:, 0], sizes, shapes, n_shape=1, sigma=0.0,
+        weights, shifts, sizes, shapes, n_shape=1, sigma=0.0,
         scales=clip.scales(1), clipping=clip,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import sum_over_rows
 from sktensor_dp.mixtures import defaults, gaussians
 from sktensor_dp.mixtures.clipping import Scales
+from sktensor_dp.mixtures.statistics import ClippedRows, clipped_rows
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL
 from sktensor_dp.queries.query import RADIUS, Bounded, Norms, Signed, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
@@ -155,17 +156,10 @@ class MixtureStatistics(Bounded):
         k, q = len(self.means), self.width
         sums = np.zeros((k, 1 + q + q * q))
         for rows, frame in self._rows_of(chunk, part):
-            shares, clipped, lengths = self.clipped_rows(chunk, rows, frame)
-            shares *= weights[rows, None]
-            # Shifts are clipped later: `clipped` times this is clipped at `reach` limits.
-            shares_in_shifts = shares * np.clip(lengths / frame.limit, 1.0, self.reach)
-            weighted = clipped * shares.T[:, :, None]
-            counts = shares.sum(axis=0)
-            sums[:, 0] += counts
-            sums[:, 1 : 1 + q] += (shares_in_shifts.T[:, None] @ clipped)[:, 0]
-            sums[:, 1 + q :] += (weighted.swapaxes(1, 2) @ clipped).reshape(k, -1)
+            of_block = self.clipped_rows(chunk, rows, frame).sums(self.reach, weights[rows])
+            sums += of_block
             if frame.filled is not None:
-                sums[:, 1 + q :] += (counts[:, None, None] * frame.filled).reshape(k, -1)
+                sums[:, 1 + q :] += (of_block[:, :1, None] * frame.filled).reshape(k, -1)
         return sums
 
     def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[RowIndex, "RowFrame"]]:
@@ -190,19 +184,13 @@ class MixtureStatistics(Bounded):
         filled = self._mean * np.eye(self.width) - mean * seen.projectors
         return RowFrame(seen.whiteners, seen.log_scales, limit, filled)
 
-    def clipped_rows(
-        self, chunk: SampleChunk, rows: RowIndex, frame: "RowFrame"
-    ) -> tuple[Floats, Floats, Floats]:
-        """Shares (n, k) of rows, whitened rows (k, n, q), clipped, and their lengths before."""
+    def clipped_rows(self, chunk: SampleChunk, rows: RowIndex, frame: "RowFrame") -> ClippedRows:
+        """Clipped whitened rows, and their responsibilities."""
         X, observed = scaled_rows(chunk, rows, self.guard_radius), observed_of(chunk, rows)
         if self.fill is not None and observed is not None:
             X = np.where(observed, X, self.fill.filled(X, observed) + self.lift)
         whitened = gaussians.whitened_rows(X, self.means, frame.whiteners)
-        squares = np.einsum("nkq,nkq->nk", whitened, whitened)
-        lengths = np.sqrt(squares)
-        clips = frame.limit / np.maximum(lengths, frame.limit)
-        clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
-        return gaussians.responsibilities(frame.log_scales - squares / 2), clipped, lengths
+        return clipped_rows(whitened, frame.log_scales, frame.limit)
 
     def decoded(self, coordinates: Floats) -> Decoded:
         """Invert the scales of :meth:`total`."""

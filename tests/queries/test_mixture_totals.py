@@ -130,6 +130,6 @@ def whitened(query: MixtureStatistics, X: np.ndarray) -> np.ndarray:
     """What is added up of each row: shares, and clipped whitened rows."""
     chunk = SampleChunk(np.clip(X, -1e100, 1e100))
     whole = RowFrame(query.whiteners, query.log_scales, query.limit)
-    shares, clipped, lengths = query.clipped_rows(chunk, slice(0, len(X)), whole)
-    rows = clipped.swapaxes(0, 1).swapaxes(1, 2)
-    return np.concatenate([shares[:, None], lengths[:, None], rows], axis=1)
+    found = query.clipped_rows(chunk, slice(0, len(X)), whole)
+    rows = found.clipped.swapaxes(0, 1).swapaxes(1, 2)
+    return np.concatenate([found.shares[:, None], found.lengths[:, None], rows], axis=1)
