@@ -69,8 +69,6 @@ LABS: tuple[tuple[str, Lab, int, float], ...] = (
 FITS = 8  # of each of `SEEDS` draws
 OF_INTERVALS = (
     constant("mixtures.NORMAL", 0.0),
-    constant("mixtures.TAKEN", 1e-9),
-    constant("mixtures.OTHER_FORM", 1.0),
     constant("mixtures.LIKELY", math.inf),
 )
 ABLATIONS += OF_INTERVALS

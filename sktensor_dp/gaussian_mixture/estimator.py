@@ -144,11 +144,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     describe heavy tails. NaN is a missing cell, except in a sparse matrix.
 
     **Privacy.** *Unit*: one sample (a row); with ``groups`` one group of rows, such as a person,
-    with all its samples, whose number is private. *Public*: numbers of units (unless
-    released) and features, and all parameters, ``data_norm`` among them: do not set it to the
-    largest norm in the data. *Releases*: ``norm_histogram`` for a norm that is chosen;
-    ``second_moments``; ``mixture_statistics``, for small spheres of the start, for each step, and
-    for skewness; ``mixture_gains``, unless one group is asked for or the start
+    with all its samples, whose number is private. *Public*: numbers of units (unless released) and
+    features, and all parameters, ``data_norm`` among them: do not set it to the largest norm in the
+    data. *Releases*: ``norm_histogram`` for a norm that is chosen; ``second_moments``;
+    ``mixture_statistics``, for small spheres of the start, for each step, for missing cells in
+    place of a step, and for skewness; ``mixture_gains``, unless one group is asked for or the start
     leaves one; and ``unit_count`` where the number of units is private. *Not covered*: running
     time; what ``predict``, ``score`` and ``bic`` say of the samples handed to them; several samples
     of one person without ``groups``; infinite numbers, for which errors are raised.
@@ -602,12 +602,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
           within noise, and of values farther out where released second moments show these; of
           longer tails, and of far values that noise hides, they may hold too few. Means of one
           group clip no complete row, and have noise in proportion to ``data_norm``.
-        - The share of missing cells is estimated for each column, by released second moments or
-          the last steps of one group. Where cells are missing for values that are seen, as by
-          dropout, noise leaves steps unfinished. What their second half moved is counted: of 90%
-          intervals 8 or 9 in 10 hold, but 7 of fewer than 1,500 rows with an epsilon of 2, or with
-          little epsilon of a column that most rows lack. Where they are missing for values that
-          are not seen, intervals are for rows with the column.
+        - The share of missing cells is released for each column if second moments show that cells
+          are missing, beyond noise, and with the last steps of one group. Where cells are missing
+          for values that are seen, as by dropout, noise leaves steps unfinished. What their second
+          half moved is counted: of 90% intervals 8 or 9 in 10 hold, but 7 of fewer than 1,500 rows
+          with an epsilon of 2, or with little epsilon of a column that most rows lack. Where they
+          are missing for values that are not seen, intervals are for rows with the column.
         - Steps that noise leaves unfinished show small groups smaller and farther out than they
           are.
 

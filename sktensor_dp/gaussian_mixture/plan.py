@@ -39,10 +39,13 @@ ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 # released shapes (1); temporaries (5); and for missing cells an inverse and parts (5). Single ones:
 # second moments, covariances, and the workspaces of LAPACK.
 LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 17, 12
-# A forecast knows no data: it says what may leave several groups without intervals.
-TAILS = (
-    "Where a column has a long tail within groups, several groups may have no intervals: take logs "
-    "of such columns, as of most laboratory values, and leave out counts with many zeros."
+# A forecast knows no data: it says what may hide groups, or leave several without intervals.
+ASSUMED = (
+    "Groups are assumed to be well apart, with equally many samples and all cells. Where a "
+    "column has a long tail within groups, several groups may have no intervals: take logs of such "
+    "columns, as of most laboratory values. Leave out columns of few values, as of 0 and 1, or "
+    "with many equal ones, as zeros or a detection limit: they may decide the groups alone, and "
+    "intervals then hold too few."
 )
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
@@ -244,7 +247,7 @@ def forecast_mixture(
     shift_sigma = clip.far / math.sqrt(plan.scales.shift) / clip.shift_response * sigma
     noise = k * shift_sigma * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, signal=1.0)
-    said = ["Groups are assumed to have equally many samples.", TAILS] if k > 1 else []
+    said = [ASSUMED] if k > 1 else []
     if why_none := no_intervals_by(estimator, n_samples, n_features):
         said.append(f"There will be no intervals: {why_none}.")
     if deviation is None:  # a quarter of the range of columns that are scaled to one

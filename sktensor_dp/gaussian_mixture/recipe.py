@@ -75,6 +75,8 @@ LARGEST_STATISTIC = 4.0
 LEAST_SHOWN = 0.1
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
+# Radii by which a release fills missing cells to count them.
+FAR_OUT = 1000.0
 # Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
 # overlap, hundreds of steps that gain little more each may together gain as much as a group.
 NEAREST_GAIN = 1e-6
@@ -105,7 +107,10 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
-    found = release_mixture(ask, ball, plan, second)
+    cells = None
+    if plan.n_components > 1 and observed_overall(ball, second) < 1:
+        plan, cells = replace(plan, n_steps=plan.n_steps - 1), release_cells(ask, ball, plan)
+    found = release_mixture(ask, ball, plan, second, cells)
     warnings = warnings_of_norm(second, ball, found.mean_square)
     warnings = warnings or warnings_of_fewer_groups(found, plan)
     share, error = observed_as_released(ball, second)
@@ -120,12 +125,13 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
 
 
 def release_mixture(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, cells: "Cells | None"
 ) -> FittedMixture:
     """Release a start, half of the EM steps, gains that choose the number of groups, and the rest.
 
     After a quarter of the steps spare groups are merged or left out. For one group the second half
-    of the steps are means that clip no complete row. `second` are released moments.
+    of the steps are means that clip no complete row. `second` are released moments, and `cells` if
+    several groups are asked for and some cells are missing.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
@@ -137,10 +143,11 @@ def release_mixture(
     most = len(model.weights)
     if k == 1:
         noise = noise.times(most**0.5)  # a merged group may have the noise of all its parts
-        tails = release_tails(ask, ball, plan, second, chosen, noise)
+        observed = cells.observed if cells else observed_by_column(ball, second, chosen)
+        tails = release_tails(ask, ball, plan, second, chosen, noise, observed)
         left = np.zeros_like(chosen.means)
         if observed_overall(ball, second) < 1:
-            left = unfinished(earlier, chosen, noise, observed_by_column(ball, second, chosen))
+            left = unfinished(earlier, chosen, noise, observed)
         found, errors = release_filled(ask, ball, plan, second, chosen, noise, left)
     else:
         n_last = plan.n_steps - n_first
@@ -148,14 +155,15 @@ def release_mixture(
         found, _, noise = release_steps(ask, ball, plan, second, chosen, n_last, of_these)
         n_without = plan.n_steps - len(noise.rates)
         noise = replace(noise, rates=np.append(np.zeros(n_without), noise.rates))
-        tails = release_tails(ask, ball, plan, second, found, noise)
+        if cells is None:  # none is missing, or noise hides it
+            cells = Cells(*np.ones((3, plan.n_features)))
+        tails = release_tails(ask, ball, plan, second, found, noise, cells.observed)
         # Where a group has one value, clips may take all rows with another one. A long tail in any
         # column makes steps lead to other groups.
         unknown = one_valued(found, ball.radius) | are_long(tails.skewness).any()
         spread = np.where(unknown, 0.0, tails.spread)
-        observed, moved = observed_by_column(ball, second, found), moved_from(chosen, found)
-        most_observed = most_observed_by_column(ball, second, observed)
-        errors = MeanErrors(noise, moved, tails.missed, spread, observed, most_observed)
+        moved = moved_from(chosen, found)
+        errors = MeanErrors(noise, moved, tails.missed, spread, cells.observed, cells.most_observed)
     return FittedMixture(found, gains, mean_square, tails.skewness, errors)
 
 
@@ -352,7 +360,7 @@ class TailErrors(NamedTuple):
 
 def release_tails(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
-    noise: StepNoise,
+    noise: StepNoise, observed: Floats,
 ) -> TailErrors:  # fmt: skip
     """Release shifts of early clipped rows, and estimate tails by them."""
     early = clipping_at(plan.n_features, EARLY)
@@ -362,7 +370,6 @@ def release_tails(
     # Sampling variance: that of a median less the mean, which bounds it. Where cells are missing
     # noise of means counts for more.
     by_chance = (math.pi / 2 - 1) / (ask.n_units * weights)
-    observed = observed_by_column(ball, second, model)
     of_means = noise.shift / float(observed.mean())
     deviations = np.sqrt((of_shifts**2 + of_means**2) / weights**2 + by_chance)
     far_out = missed_far_out(ball, plan, second, model, observed, shifts, deviations)
@@ -474,7 +481,7 @@ def release_filled(
     """
     radius, at = ball.radius, model.means[0]
     rows = _release_filled_rows(ask, ball, plan, second, model)
-    shares, noise_of_means = rows.observed, rows.sigma / rows.observed
+    shares, noise_of_means = rows.cells.observed, rows.sigma / rows.cells.observed
     moves = (rows.means - at) / shares
     covariance = model.covariances[0].copy()
     before = np.diagonal(covariance)
@@ -495,12 +502,12 @@ def release_filled(
     largest_variances = before + np.hypot(np.maximum(beyond, 0.0), noise_of_variances)
     spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
     # In a complete column no cells are filled: its mean has converged.
-    left = rows.kept_fractions * left
+    left = rows.cells.kept_fractions * left
     missed = np.insert(np.sqrt(noise_of_means**2 + of_filling**2 + left**2), 0, 0.0, axis=1)
     # All other errors are by sampling: no noise of steps, and no moves.
     none = replace(noise.times(0.0), rates=np.ones(1))
     no_moves = np.zeros_like(moved_from(model, moved))
-    return moved, MeanErrors(none, no_moves, missed, spread[None], shares, rows.most_observed)
+    return moved, MeanErrors(none, no_moves, missed, spread[None], shares, rows.cells.most_observed)
 
 
 def projected(means: Floats, variances: Floats, radius: float) -> Floats:
@@ -526,9 +533,7 @@ class _FilledRows(NamedTuple):
     squares: Floats  # (d,): of squares
     sigma: float  # deviation of noise on `means`
     limit: float  # length at which filled rows are clipped
-    observed: Floats  # (d,): estimated shares of cells that are observed
-    most_observed: Floats  # (d,): the largest that noise allows
-    kept_fractions: Floats  # (d,): part of released shares of missing cells that is no noise
+    cells: "Cells"
 
 
 def _release_filled_rows(
@@ -555,16 +560,44 @@ def _release_filled_rows(
     sigma = answers[0].sigma * limit * radius / math.sqrt(n_releases)
     _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
     lifted = query.decoded(signs @ values / n_releases).shifts[0]
-    missing = np.clip(radius * lifted / lift, 1e-9, 1.0)
-    most_observed = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
-    # Shrink by two deviations of noise, so that complete columns nearly always count as complete.
-    by_noise = np.minimum(np.maximum(2 * sigma / lift, 1e-9) / missing, 1.0)
-    kept_fractions = 1 - by_noise**2
-    observed = np.maximum(1 - kept_fractions * missing, LEAST_SHARE)
-    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - observed) * lift**2
-    return _FilledRows(
-        radius * shifts[0], squares, sigma, limit * radius, observed, most_observed, kept_fractions
-    )
+    cells = Cells.by_missing(radius * lifted / lift, sigma / lift)
+    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - cells.observed) * lift**2
+    return _FilledRows(radius * shifts[0], squares, sigma, limit * radius, cells)
+
+
+class Cells(NamedTuple):
+    """Shares (d,) of the cells of each column that are observed."""
+
+    observed: Floats  # estimated
+    most_observed: Floats  # the largest that noise allows
+    kept_fractions: Floats  # part of released shares of missing cells that is no noise
+
+    @classmethod
+    def by_missing(cls, missing: Floats, noise: float) -> "Cells":
+        """Shares by released ones of cells that are `missing`, with `noise` of this deviation."""
+        missing = np.clip(missing, 1e-9, 1.0)  # sums are rounded
+        most_observed = 1 - np.maximum(missing - SURE * noise - 1e-9, 0.0)
+        # Shrink by two deviations of noise: complete columns nearly always count as complete.
+        by_noise = np.minimum(np.maximum(2 * noise, 1e-9) / missing, 1.0)
+        observed = np.maximum(1 - (1 - by_noise**2) * missing, LEAST_SHARE)
+        return cls(observed, most_observed, 1 - by_noise**2)
+
+
+def release_cells(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Cells:
+    """Release the shares of cells that are observed.
+
+    Missing cells are filled so far out that all others count as 0.
+    """
+    d, lift = plan.n_features, FAR_OUT * ball.radius
+    limit = FAR_OUT * math.sqrt(d) + 1  # no row within the ball is clipped
+    query = MixtureStatistics(
+        np.zeros((1, d)), np.eye(d)[None] / ball.radius, np.zeros(1), limit=limit, centre=0.0,
+        scales=scales_of_shifts(1), guard_radius=lift, shape_part="spherical", lift=lift,
+        fill=Gaussians(np.ones(1), np.zeros((1, d)), np.eye(d)[None]),
+    )  # fmt: skip
+    answer = ask(query)
+    missing = query.decoded(clipped_statistics(answer)).shifts[0] / FAR_OUT
+    return Cells.by_missing(missing, answer.sigma * limit / FAR_OUT)
 
 
 def observed_overall(ball: LiftedBall, second: Answer) -> float:
@@ -589,12 +622,3 @@ def observed_by_column(ball: LiftedBall, second: Answer, model: Gaussians) -> Fl
     squares, share = np.diagonal(second.value)[:-1], observed_overall(ball, second)
     found = observed_shares(model, squares, second.sigma, share)
     return np.maximum(found, LEAST_SHARE) if share < 1 else np.ones(len(found))
-
-
-def most_observed_by_column(ball: LiftedBall, second: Answer, observed: Floats) -> Floats:
-    """Largest shares (d,) of observed cells that noise of `second` moments allows."""
-    share, error = observed_as_released(ball, second)
-    most = share + SURE * error
-    if most >= 1 - 1e-9:  # sums are rounded
-        return np.ones(len(observed))
-    return np.clip(observed * most / observed_overall(ball, second), observed, 1.0)

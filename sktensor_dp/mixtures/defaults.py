@@ -11,12 +11,8 @@ LARGE_NOISE = 0.4
 # Clip of the norm of the gains in log-density of one sample, in nats: of groups a few deviations
 # apart most samples gain less.
 MOST_GAIN = 1.5
-# Probabilities a priori that a column is normal within groups, and that one of skewed groups shows
-# no tail, as Gaussians of others have taken its rows.
-NORMAL, TAKEN = 0.9, 0.05
-# Moves of means by tails of groups over those by log-normal ones of the same skewness, which is all
-# that shifts show: gamma laws of shape 1.5 move means 1.4 to 1.9 times as far, others less.
-OTHER_FORM = 1.4
+# Probability a priori that a column is normal within groups.
+NORMAL = 0.9
 # Expected deviation of logs from which means of groups have no intervals: by longer tails fits find
 # other groups than there are, and no width would be right.
 LIKELY = 0.65

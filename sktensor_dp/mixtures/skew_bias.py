@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sktensor_dp.mixtures import defaults
 from sktensor_dp.mixtures.clipping import Clipping
 from sktensor_dp.mixtures.gaussians import Gaussians, whitened_rows
 from sktensor_dp.mixtures.m_step import WhitenedStatistics, gaussians_after_step, moments_of
@@ -26,12 +25,12 @@ class SkewBias(NamedTuple):
     shifts: Floats  # (d, k): of early clipped rows in that column
 
     def moves_by(self, squares: Floats) -> Floats:
-        """Root mean squared moves (k, d) by tails whose squared deviations of logs are these (d,).
+        """Root mean squared moves (k, 1 + d) by tails of these squared deviations of logs (d,).
 
         They are in proportion to these squares.
         """
         moves = np.tensordot(np.square(squares / SIMULATED**2), self.moves**2, axes=1)
-        return np.asarray(defaults.OTHER_FORM * np.sqrt(moves))
+        return np.asarray(np.sqrt(moves))
 
 
 def simulated_bias(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 from scipy.stats import chi2
 
 from sktensor_dp.mixtures import defaults
@@ -113,12 +113,8 @@ def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -
     logs, expected, cut, spread = (np.tile(one[is_short], 2) for one in tails)
     expected[len(expected) // 2 :] *= -1  # the second time to the other side
     squares = np.square((skewness[..., None] - parts[..., None] * expected) / noise[:, None, None])
-    # Half a square is minus a log-likelihood. With probability TAKEN one of the groups, any of them
-    # alike, shows no tail, which multiplies its likelihood by the exponential of `if_taken`.
-    if_taken = (squares - np.square(skewness / noise[:, None])[..., None]) / 2
-    taken = defaults.TAKEN
-    one_taken = logsumexp(if_taken, axis=0) + np.log(taken / len(noise))
-    log_odds = np.logaddexp(np.log(1 - taken), one_taken) - squares.sum(axis=0) / 2
+    # Half a square is minus a log-likelihood.
+    log_odds = -squares.sum(axis=0) / 2
     odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
     prior = 1 - logs / LONGEST  # shorter tails are likelier
     prior *= (1 - defaults.NORMAL) / prior.sum()

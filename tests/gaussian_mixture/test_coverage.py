@@ -16,8 +16,8 @@ from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_r
 from sktensor_dp.gaussian_mixture.intervals import intervals_of
 from sktensor_dp.gaussian_mixture.recipe import (
     FALSE_ALARMS,
+    Cells,
     missed_far_out,
-    most_observed_by_column,
 )
 from sktensor_dp.mixtures.clipping import bounded_rows, clip_for_rows, clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians
@@ -532,12 +532,8 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
     """Of 500 complete rows one fit in forty said that most lack all columns."""
     X = np.random.default_rng(0).normal(0, 0.2, (400, 3))
     model = PrivateGaussianMixture(1, data_norm=3**0.5).fit(X)
-    ball, sigma = LiftedBall(1.0, 0.5), 0.005
-    for deviations, says in ((2.5, "Noise may hide that most"), (3.5, "Most")):
-        value = np.diag([0.1, 0.1, 0.1, 0.25 - deviations * sigma])
-        second = Answer(value, sigma, 0.0, PrivacyCost(), 1)
-        observed = np.full(3, 0.4)
-        most = most_observed_by_column(ball, second, observed)
+    for noise, says in ((0.05, "Noise may hide that most"), (0.025, "Most")):
+        observed, most, _ = Cells.by_missing(np.full(3, 0.6), noise)
         model._mean_errors = replace(model._mean_errors, observed=observed, most_observed=most)
         with pytest.warns(NotEnoughDataWarning, match=f"^{says} rows lack column 0 and"):
             model.means_interval()
@@ -545,6 +541,27 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
     model._mean_errors = replace(model._mean_errors, spread=spread)
     with pytest.warns(NotEnoughDataWarning, match="of column 0: .* rows lack column 1 and"):
         model.means_interval()
+
+
+def test_intervals_of_groups_count_how_few_cells_a_column_has(seed):
+    """Second moments hid it: complete columns had intervals three times too wide, and the one that
+    hardly any row has as narrow ones as theirs.
+    """
+    made, centres = [], np.array([[-0.5, -0.4, 0.3, 0.1], [0.5, -0.1, -0.3, 0.0], [0, 0.6, 0.1, 0]])
+    for place in range(6):
+        rng = np.random.default_rng([seed, place])
+        X = centres[rng.integers(3, size=6000)] + 0.15 * rng.standard_normal((6000, 4))
+        X[rng.random(6000) < 0.97, 3] = np.nan
+        model = PrivateGaussianMixture(3, data_norm=2.0, epsilon=2.0, random_state=0).fit(X)
+        errors = model._mean_errors
+        np.testing.assert_allclose(errors.observed, [1, 1, 1, 0.03], atol=0.08)
+        with pytest.warns(NotEnoughDataWarning, match="Most rows lack column 3"):
+            low, high = model.means_interval(0.6827)
+        made.append((high - low).max(axis=0) / 2)
+    complete, rare = np.median(made, axis=0)[:3], np.median(made, axis=0)[3]
+    # Of labelled rows without noise it is .15 / 2000 ** .5.
+    assert complete.max() < 0.012
+    assert rare > 2 * complete.max()
 
 
 @pytest.mark.parametrize(("share", "least"), [(1.0, 1.0), (0.9, 0.6), (0.5, 0.0)])

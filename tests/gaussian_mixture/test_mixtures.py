@@ -332,14 +332,14 @@ def test_steps_do_not_cut_the_tail_of_a_skewed_column(seed):
 
 def test_shifts_show_the_tail_that_groups_share(seed):
     clip, early, k, logs = clipping_at(3, 0.999), clipping_at(3, EARLY), 4, 0.5
-    tails, parts = log_normal_tails(clip, early), np.full((k, 4), 0.8)
+    tails, parts = log_normal_tails(clip, early), np.full((k, 3), 0.8)
     shift = 0.8 * np.interp(logs, tails.logs, tails.early_shift)
-    # A tail in all groups, or in all but one, whose rows others took; to the left; in none.
-    skewness = shift * np.array([[1, 1, -1, 0], [1, 1, -1, 0], [1, 1, -1, 0], [1, 0, -1, 0]])
+    # A tail in all groups; to the left; in none.
+    skewness = shift * np.tile([1, -1, 0], (k, 1))
     found = shared_tails(skewness, np.full(k, 0.005), parts, tails)
-    np.testing.assert_allclose(found.logs[:3], logs, rtol=0.1)
-    np.testing.assert_allclose(found.square[:3], logs**2, rtol=0.2)
-    assert found.logs[3] < 0.1
+    np.testing.assert_allclose(found.logs[:2], logs, rtol=0.1)
+    np.testing.assert_allclose(found.square[:2], logs**2, rtol=0.2)
+    assert found.logs[2] < 0.1
     # Noise alone shows a tail in few columns, and noise as large as the shift hides most.
     noisy, noise = 0.02 * np.random.default_rng(seed).standard_normal((k, 2000)), np.full(k, 0.02)
     found = shared_tails(noisy, noise, np.full(noisy.shape, 0.8), tails)
