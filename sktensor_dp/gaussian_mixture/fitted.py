@@ -208,8 +208,8 @@ def _columns_in_doubt(
     # then at least the distance to the end. A fit does not know whether the low end is 0, and takes
     # columns that vary less, counts among them, to be in doubt.
     varies_less = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)
-    may_not_be_low = varies_less & at_one_end if low_is_zero is None else ~low_is_zero
-    beyond = (at_end & (may_not_be_low | (means > 0))).any(axis=0) & ~parted
+    is_doubtful_low = varies_less & at_one_end if low_is_zero is None else ~low_is_zero
+    beyond = (at_end & (is_doubtful_low | (means > 0))).any(axis=0) & ~parted
     return _InDoubt((narrow & ~at_end).any(axis=0), parted, beyond)
 
 

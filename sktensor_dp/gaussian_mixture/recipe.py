@@ -394,8 +394,8 @@ def skew_of_groups(
         return shared_tails(-shifts, deviations, np.ones((k, d)), tails), np.zeros((k, 1 + d))
     signs = np.where(deviations**-2.0 @ shifts > 0, -1.0, 1.0)
     # The sum of `rates` is a number of full steps. Steps before these, which start far away, are
-    # taken for as many. If groups were merged, rates of steps before that are 0, and the groups
-    # before were fitted to all tails, too: take that for twice as many steps again.
+    # taken for as many: twice in all. If groups were merged, rates of steps before that are 0, and
+    # the groups before were fitted to all tails, too: take all for four times as many.
     n_steps = round((2 if rates[0] > 0 else 4) * float(rates.sum()))
     bias = simulated_bias(
         model, ball.radius, signs, plan.clip, early, n_steps, plan.covariance_type

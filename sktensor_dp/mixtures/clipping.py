@@ -67,7 +67,7 @@ class Clipping:
 
 @cache
 def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
-    """Clip at a `quantile` of the length of standard normal rows y; of shifts at `far` or that."""
+    """Clip at a `quantile` of lengths of standard normal rows, for shifts at `far` if larger."""
     d, square = width, float(chi2.ppf(quantile, width))
     limit = math.sqrt(square)
     far = max(far, limit)

@@ -132,7 +132,7 @@ def patterns_of(
 
 @dataclass(frozen=True, eq=False)
 class ObservedPart:
-    """Gaussians of observed columns, by which whitened rows are conditional means."""
+    """Gaussians of observed columns, with conditional means of the whitened rows y as whole."""
 
     whiteners: Floats  # (k, d, d): from a row to the conditional mean of y; 0 for missing columns
     log_scales: Floats  # (k,): log of weight times density of observed columns at the mean

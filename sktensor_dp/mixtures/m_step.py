@@ -252,10 +252,10 @@ def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[Floats, F
     """Expected part (k,) of `differences` that is noise, and probability (k,) of an average off.
 
     `differences` (n, k, n_coordinates) are between means of steps and the average, in deviations of
-    their noise. If a group's average is right, they are noise alone. If it is off, only a part u of
-    the variance is noise in one of the n means, and u is uniform a priori. An average that is off
-    is right after a step with probability 1/2. In step t that of some group gets off with
-    probability 1/t.
+    their noise. If a group's average is right, they are noise alone. If it is off, one of the n
+    means, each as likely, has a part u of noise in its variance, and u is uniform a priori. An
+    average that is off is right after a step with probability 1/2. In step t that of some group
+    gets off with probability 1/t.
     """
     _, k, n_coordinates = differences.shape
     squares = np.square(differences).sum(axis=2)[:, :, None]

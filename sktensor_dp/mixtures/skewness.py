@@ -13,22 +13,25 @@ from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.tensor.arrays import Floats
 
 # Quantile of the length of standard normal rows at which rows are clipped early: skewness shows
-# there. It is the probability that one column is within half a deviation: rounding to integers that
-# are a deviation apart moves no value out.
+# there. It is the probability that one column is within half a deviation: values that round to the
+# nearest integer, where integers are a deviation apart, stay within the clip.
 EARLY = float(chi2.cdf(0.5**2, 1))
 # Largest deviation of logs of a tail that groups share: a skewness of 6.
 LONGEST = 1.0
 
 
 def scales_of_shifts(width: int) -> Scales:
-    """Squared scales of parts: 1 of shifts; of others as much as leaves the sensitivity."""
+    """Squared scales of parts: 1 of shifts, and of others as much as adds no sensitivity."""
     # By the proof, rows of opposite shifts have a squared distance of 4, and rows of two groups
     # twice the sum of all scales.
     return Scales(0.2, 1.0, 0.4, 0.4 * (width - 1) / width)
 
 
 class Tails(NamedTuple):
-    """Numbers (m,) of log-normal columns of rising skewness, in deviations by clipped EM steps."""
+    """Numbers (m,) of log-normal columns of rising skewness.
+
+    Their unit is the deviation that clipped EM steps find.
+    """
 
     logs: Floats  # deviation of logs
     early_shift: Floats  # of early clipped rows about the mean by steps, downwards
@@ -97,11 +100,9 @@ class SharedTails(NamedTuple):
     """Expected tails (d,) that groups share in each column, by released shifts."""
 
     logs: Floats  # mean deviation of logs
-    # Root mean squares: of the square of that, to which moves of means are in proportion, and of
-    # the `cut` and `spread` of `Tails`.
-    square: Floats
-    cut: Floats
-    spread: Floats
+    square: Floats  # root mean square of the squared deviation; moves of means are as large
+    cut: Floats  # root mean square of the `cut` of `Tails`
+    spread: Floats  # root mean square of the `spread` of `Tails`
 
 
 def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -> SharedTails:

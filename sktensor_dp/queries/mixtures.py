@@ -50,12 +50,12 @@ class MixtureStatistics(Bounded):
     centre: float  # of squared lengths, in squared limits: 0 to 1
     scales: Scales  # squared scales of weight, shift, size and shape
     guard_radius: float  # length that rows are scaled down to before anything else
-    shape_part: str = "full"  # of yy', that is released; "diag", or "spherical": its trace
+    shape_part: str = "full"  # released part of yy': all, its "diag", or if "spherical" its trace
     pooled: bool = False  # whether sizes and shapes are added up over groups
     # For rows with 1, ..., q - 1 observed columns: limit, and mean square of a coordinate.
     partial: Sequence[tuple[float, float]] = ()
-    # One Gaussian, whose conditional means missing cells get; None for those of each group, and its
-    # conditional moments.
+    # One Gaussian, whose conditional means fill missing cells. With None each group fills them by
+    # its own conditional moments.
     fill: gaussians.Gaussians | None = None
     reach: float = 1.0  # limits that whitened rows are clipped to in shifts, 1 or more
     lift: float = 0.0  # added to missing cells that `fill` fills
