@@ -40,7 +40,10 @@ MOST_NAMED = 3
 # Likely causes where too few rows pass a test: where most rows fail it, where some do, and where
 # most fail one that rows may fail.
 MOST_FAIL = "Is it the right column, and is the list or range the right one?"
-SOME_FAIL = "Does the list lack values, or are some cells codes, such as -9, or in other units?"
+SOME_FAIL = (
+    "Does the list lack values, is a range too narrow, or are some cells codes, such as -9, or in "
+    "other units?"
+)
 MOST_MISS = "Is it the right column, and are so many of its cells missing?"
 # Test of each group that comes with the tests of rows; and, where several of these may not fail,
 # test of rows that pass them all, which fails for a code in any column.

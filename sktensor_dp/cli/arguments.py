@@ -141,7 +141,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "part of the variance that --rank directions hold, a guess; .08 if not given"),
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
     ("groups", "--range COLUMN LOW HIGH", str, REPEATED, "column to use, its public range; for "
-     "each"),
+     "each. Of cells that are all 0 or 1: --category"),
     ("groups", "--log-range COLUMN LOW HIGH", str, REPEATED, "column of positive numbers whose "
      "logs are to be used, such as a laboratory value; for each"),
     ("groups", "--category COLUMN VALUE...", str, REPEATED, "column of categories and its public "

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from sktensor_dp.checks.display import Table, as_text
+from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.run import MISSING, Run
@@ -17,7 +17,7 @@ from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, move_to_units
-from sktensor_dp.gaussian_mixture.intervals import intervals_of
+from sktensor_dp.gaussian_mixture.intervals import intervals_of, on_hidden_groups
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by, strength
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -42,10 +42,14 @@ ASK_FOR_ALL = (
     "Ask for as many groups as there may be: from so few {unit}s about one fit in five misses one, "
     "and to ask for one or two more finds no more."
 )
-OF_ONE_SIZE = "This is for groups of one size, well apart; smaller or closer ones need more."
+OF_ONE_SIZE = (
+    "This is for groups of one size, well apart; smaller or closer ones need more: of those that "
+    "overlap, as in many tables, noise may hide some with ten times as many {unit}s, or more."
+)
 HIDERS = (
-    "Leave out counts with many zeros, which hide other groups, and give columns with a long tail, "
-    "such as laboratory values, by --log-range: else several groups may have no intervals."
+    "Leave out counts with many zeros, which hide other groups, as numbers that are all 0 or 1 do, "
+    "and give columns with a long tail, such as laboratory values, by --log-range: else several "
+    "groups may have no intervals."
 )
 NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
 OF_RANGE = 0.25  # typical distance of numbers from their average, as a part of the range
@@ -227,7 +231,8 @@ class Groups(Run):
                     f"Is the range of {{}} in other units than the column"
                     f"{zeros if column in of_logs else ''}?",
                     "Are some cells of {} in other units, as mg/dl beside mmol/l, or codes, such "
-                    "as -9? --missing declares codes.",
+                    "as -9? --missing declares codes. Or is the range too narrow, or narrow on "
+                    "purpose? Choose a wider one, or --no-check.",
                 )
         return causes
 
@@ -287,29 +292,55 @@ class Groups(Run):
                 "groups overlap or cells are missing."
             )
         if self.options.groups > 1:
-            lines.append(OF_ONE_SIZE)
+            lines.append(OF_ONE_SIZE.format(unit=self.unit))
             lines.append(ASK_FOR_MORE if self.is_enough() else ASK_FOR_ALL.format(unit=self.unit))
             lines.append(HIDERS)
         if why_none:
             lines.append(f"There will be no intervals around averages: {why_none}.")
         if self._may_follow():
             lines.append("Groups may follow --category alone: first fit without it.")
-        return lines
+        return [*lines, *self._on_two_values()]
+
+    def _on_two_values(self) -> list[str]:
+        """Sentences on columns whose ranges are such as 0 to 1: several groups may follow them."""
+        if self.options.groups == 1 or self.options.command == "forecast":
+            return []
+        ends = [given[1:] for given in self.options.range or ()]
+        return [
+            f"{column} with range {low} {high}: if its cells are only {low} and {high}, leave it "
+            f"out, or give --category {column} {low} {high}, or groups will be those with {low} "
+            f"and with {high}."
+            for column, (low, high), (first, last) in zip(
+                self._numeric, ends, self._bounds, strict=False
+            )
+            if first.is_integer() and last - first == 1
+        ]
+
+    def n_seen(self) -> int:
+        """Number of groups whose share is above 0 by its interval, or is known without one."""
+        return super().n_seen() - int(self._hidden.sum())
 
     def on_hidden(self) -> list[str]:
-        """Say, also without noise, that fewer groups were found."""
+        """Say, also without noise, that fewer groups were found, or which noise hides."""
         return [self.on_seen()] if self.n_seen() < self.n_asked() else []
 
     def helps(self, most_epsilon: float) -> list[str]:
-        """Changes that would show more; to ask for fewer groups would not."""
+        """Changes that would show more: fewer groups only where noise hides some."""
         ways = [way for way in super().helps(most_epsilon) if self.option not in way]
+        if self._hidden.any():
+            ways.insert(0, f"a smaller --{self.option}")
         return [*ways, "another run, as starts are random"]
 
     def on_seen(self) -> str:
         """Say, from released numbers, how many groups there are and what they gain over one."""
         model = self.models["groups"]
+        if hidden := on_hidden_groups(self._hidden):
+            return f"{super().on_seen()} {hidden}"
         if model.n_components_ == 1:
             return super().on_seen()
+        if np.isnan(self._ends_of_shares).any():
+            found = f"{model.n_components_} of {counted(self.n_asked(), self.noun)}"
+            return f"{found} were found; without intervals nothing says which noise hides."
         gain = math.exp(model.gains_[model.n_components_ - 1])
         return (
             f"{super().on_seen()} Rows are typically {gain:.3g} times as likely in them as in one, "
@@ -320,6 +351,11 @@ class Groups(Run):
         """Verdict on groups; at most "may be enough" where several may follow categories alone."""
         verdict = super().verdict()
         return "may be enough" if self._may_follow() and verdict == "enough" else verdict
+
+    def verdict_by_guess(self) -> str:
+        """Verdict "enough" on several groups, with what it is a guess of."""
+        has_several = self.options.groups > 1 and self.verdict() == "enough"
+        return "enough if groups are well apart" if has_several else ""
 
     def _may_follow(self) -> bool:
         """Return True if there are categories, and groups that may follow them alone."""
@@ -371,7 +407,7 @@ class Groups(Run):
         # Uniform noise of width 1 has a variance of 1 / 12.
         self._spreads = np.sqrt(np.maximum(model.variances_ - self._of_categories / 12, 0))
         self._means = np.clip(model.means_, *self._ranges.T)  # as fitted: some are logs
-        (low, high), self._ends_of_shares, doubt = intervals_of(model, 0.9)
+        (low, high), self._ends_of_shares, doubt, self._hidden = intervals_of(model, 0.9)
         self._on_intervals = [doubt] if doubt else []
         if not np.isnan(low).all():
             tails = OF_SEVERAL if model.n_components_ > 1 else OF_ONE

@@ -31,6 +31,11 @@ PRESENCE = (
     "ratings have none, but in Python a round shape= above the number of persons hides both.\n"
 )
 
+# Beginnings of names of releases of texts.
+OF_TEXTS = ("word_", "document_", "pair_", "triple_", "whitened_triple_", "expected_counts")
+NAMED = (
+    "- People of whom many others wrote, whether they gave data or not: their names may come out.\n"
+)
 LITTLE_PROMISED = (
     f"An epsilon above {LARGEST_ADVISED:g} promises little: whoever knows all other data may be "
     "left without a doubt."
@@ -101,6 +106,7 @@ def officer_text(
     elif report.neighbours != "replace_one":
         number, change = f"The promise compares {printable(report.neighbours)}.", "was another"
     released = {row.name for row in report.rows}
+    names = NAMED if any(name.startswith(OF_TEXTS) for name in released) else ""
     set_aside = max((row.cost.delta for row in report.rows), default=0.0)  # for the list of words
     often = f"{1 / set_aside:,.0f}" if set_aside else ""
     if found := [FOUND[name].format(unit=unit, often=often) for name in FOUND if name in released]:
@@ -109,7 +115,7 @@ def officer_text(
     units = printable(report.units)
     return text.format(
         units=units, first_units=f"{units[:1].upper()}{units[1:]}", presence=presence, unit=unit,
-        number=number, change=change,
+        names=names, number=number, change=change,
         ask=ask, whole=whole, several=several, source=source, others=others, delta=delta,
         run="\n".join(f"- {what}: {printable(str(value))}" for what, value in settings.items()),
         warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),

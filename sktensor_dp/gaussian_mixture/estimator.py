@@ -420,8 +420,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         NotEnoughDataWarning
-            If there are no intervals, or none of a column, whose ends are NaN then; or if most rows
-            lack a column, or noise may hide that they do.
+            If there are no intervals, or none of a column, whose ends are NaN then; if noise hides
+            groups; or if most rows lack a column, or noise may hide that they do.
 
         Raises
         ------
@@ -447,9 +447,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         k, d = self.means_.shape
         names, bounds = named_ranges(self, feature_names, ranges)
-        (low, high), shares, doubt = intervals_of(self, level)
-        if doubt:
-            warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
+        (low, high), shares, *_ = intervals = intervals_of(self, level)
+        if doubts := intervals.doubts:
+            warnings.warn(doubts, NotEnoughDataWarning, stacklevel=level_of_caller())
         if not {*undo} <= {*names}:
             raise ValueError(f"undo must map some of the columns {names}; got {[*undo]}.")
         found, halves = np.stack([self.means_, low, high]), np.ones(d)
@@ -578,7 +578,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         NotEnoughDataWarning
-            If a column has no intervals, or most rows lack it, or noise may hide that they do.
+            If a column has no intervals, if noise hides groups, or if most rows lack a column, or
+            noise may hide that they do.
 
         Raises
         ------
@@ -673,8 +674,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         found = intervals_of(self, level)
         if not hasattr(self, "_mean_errors"):
             raise ValueError(found.doubt)
-        if found.doubt:
-            warnings.warn(found.doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
+        if doubts := found.doubts:
+            warnings.warn(doubts, NotEnoughDataWarning, stacklevel=level_of_caller())
         return found
 
     def forecast(

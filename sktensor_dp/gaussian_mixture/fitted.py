@@ -169,12 +169,27 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
         "others, which a fit without it shows.": in_doubt.parted,
         "The averages of {} lie at the end of its range: is the range in other units or far too "
         "wide, or are cells a code such as -9?": in_doubt.beyond,
+        "Groups differ in {} as zeros and ones with uniform noise: if it is such a column, they "
+        "may be the zeros and the ones, and hide others, which a fit without it shows.":
+        _like_ones(means, spreads) & (ranges is None and is_scaled),
     }  # fmt: skip
     return " ".join(
         said.format(" and ".join(names))
         for said, columns in found.items()
         if (names := names_where(estimator, columns))
     )
+
+
+def _like_ones(means: Floats, spreads: Floats) -> NDArray[np.bool_]:
+    """Columns (d,) that may be zeros and ones with noise, which groups tell apart.
+
+    With noise of width 1 they are in (-0.5, 1.5), here scaled to [-1, 1]; categories of the command
+    are known without this.
+    """
+    ones = np.clip(means + 0.5, 0, 1)
+    near = np.abs(spreads / np.sqrt(ones * (1 - ones) + 1 / 12) - 1) < 0.25
+    near &= np.abs(np.abs(means) - 0.5) < 0.2
+    return near.all(axis=0) & (np.ptp(means, axis=0) > 0.8)
 
 
 class _InDoubt(NamedTuple):

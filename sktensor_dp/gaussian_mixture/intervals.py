@@ -3,8 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.gaussian_mixture.fitted import gaussians_of, names_where
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.mixtures.skewness import are_long
@@ -13,11 +15,17 @@ from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 
 
 class Intervals(NamedTuple):
-    """Ends of normal intervals, NaN where there are none, and sentences on doubts."""
+    """Ends of normal intervals, NaN where there are none, groups in noise, and doubts."""
 
     means: tuple[Floats, Floats]  # low and high, (k, d) each
     shares: tuple[Floats, Floats]  # low and high, (k,) each
     doubt: str
+    hidden: NDArray[np.bool_]  # (k,): groups whose share may be 0, by its 90% interval
+
+    @property
+    def doubts(self) -> str:
+        """Sentences on hidden groups and other doubts."""
+        return " ".join(filter(None, [on_hidden_groups(self.hidden), self.doubt]))
 
 
 def errors_of(model: Any) -> ParameterErrors | None:
@@ -42,8 +50,24 @@ def intervals_of(model: Any, level: float) -> Intervals:
     weights, of_weights = model.weights_, reach * std[:, 0]
     means, of_means = model.means_, reach * std[:, 1:]
     shares = np.maximum(weights - of_weights, 0.0), np.minimum(weights + of_weights, 1.0)
-    doubt = doubts_of(model, None if errors is None else std[0, 1:])
-    return Intervals((means - of_means, means + of_means), shares, doubt)
+    doubt = doubts_of(model, errors)
+    return Intervals((means - of_means, means + of_means), shares, doubt, _hidden(weights, std))
+
+
+def _hidden(weights: Floats, std: Floats) -> NDArray[np.bool_]:
+    """Groups (k,) whose weight may be 0, by its 90% interval, given errors (k, 1 + d)."""
+    return np.asarray(weights <= reach_of(0.9) * std[:, 0])  # False where that is NaN
+
+
+def on_hidden_groups(hidden: NDArray[np.bool_]) -> str:
+    """Sentence on the groups of a mask (k,); "" without any."""
+    if not hidden.any():
+        return ""
+    numbers = ", ".join(map(str, 1 + np.flatnonzero(hidden)))
+    return (
+        f"Noise and chance hide {counted(int(hidden.sum()), 'group')} ({numbers}): 90% intervals "
+        "of shares begin at 0, so that rows may be of other groups."
+    )
 
 
 def half_widths_of_differences(
@@ -58,15 +82,16 @@ def half_widths_of_differences(
     if errors is None:
         return np.full(pairs.shape[-1], np.nan), doubts_of(model, None)
     std = errors.of_differences(pairs[0], pairs[1], scales)
-    return reach * std, doubts_of(model, errors.std[0, 1:])
+    hidden = on_hidden_groups(_hidden(model.weights_, errors.std))
+    return reach * std, " ".join(filter(None, [hidden, doubts_of(model, errors)]))
 
 
-def doubts_of(model: Any, std: Floats | None) -> str:
-    """Sentences on doubts, given errors (d,) of the means of a group; None if there are none."""
-    if std is None:
+def doubts_of(model: Any, errors: ParameterErrors | None) -> str:
+    """Sentences on doubts, given errors of weights and means; None if there are none."""
+    if errors is None:
         reason = no_intervals_by(model, model.privacy_report_.n_units, model.n_features_in_)
         return f"There are no intervals: {reason}."
-    doubts, without = list[str](), np.isnan(std)
+    doubts, without = list[str](), np.isnan(errors.std[0, 1:])
     if model.n_components_ > 1 and (skewed := names_where(model, are_long(model.skewness_))):
         doubts.append(
             f"There are no intervals of any column: groups are skewed in {' and '.join(skewed)}, "

@@ -26,7 +26,9 @@ from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS, OF_SEVERAL
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER
+from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture import intervals
+from sktensor_dp.mixtures.uncertainty import ParameterErrors
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -525,6 +527,7 @@ def test_codes_among_numbers_stop_a_run_and_absent_intervals_have_a_reason(
     assert codes not in most
     # The fit would follow codes in one in nine; cells that are empty count for nothing.
     few = run(9, "-9", 2).err
+    assert "Or is the range too narrow, or narrow on purpose?" in few
     assert re.search(rf"\(age in its range: (8|9)\d\.\d%, .*{codes}, .* as -9\? --missing", few)
     assert units not in few
     # Columns of one cause are asked about at once.
@@ -601,6 +604,48 @@ def test_fewer_groups_than_asked_are_named_without_noise_too(command, tmp_path):
     done = command("groups", "ages.csv", *asked)
     assert "1 of 3 groups can be seen" in done.err
     assert "another run, as starts are random" in done.err
+
+
+def test_groups_with_shares_that_may_be_0_are_not_seen(command, tmp_path, monkeypatch):
+    """Errors are made larger, as between groups that overlap."""
+    ages = np.random.default_rng(0).normal(np.repeat([20, 50, 80], [3000, 1500, 1500]), 5)
+    (tmp_path / "ages.csv").write_text("\n".join(["age", *map(str, ages)]), encoding="utf-8")
+    asked = ("groups", "ages.csv", "--range", "age", 0, 100, "--groups", 3, "--epsilon", 4)
+    assert "3 of 3 groups can be seen above the noise. Rows are" in command(*asked).out
+    errors_of = intervals.errors_of
+
+    def much_error(model: PrivateGaussianMixture) -> ParameterErrors:
+        products = errors_of(model).products.copy()
+        products[:, 0, :, 0] = np.diag(np.square([0.0, 0.2, 0.2]))
+        return ParameterErrors(products)
+
+    monkeypatch.setattr(intervals, "errors_of", much_error)
+    done = command(*asked, "--output", "o")
+    said = (
+        "1 of 3 groups can be seen above the noise, or there are no more. Noise and chance hide 2 "
+        "groups (2, 3): 90% intervals of shares begin at 0, so that rows may be of other groups."
+    )
+    assert f"warning: {said} What would help: a smaller --groups, or more rows" in done.err
+    assert "3 of 3" not in done.out + done.err
+    assert "times as likely" not in done.out + done.err
+    page = Path("o", "for-the-officer.md").read_text("utf-8")
+    assert said in page
+    assert "their names may come out" not in page  # there are no texts
+    assert said in " ".join(text_of(Path("o", "groups.svg")).split())
+    assert [float(row["share low"]) > 0 for row in table(Path("o", "groups.csv"))] == [1, 0, 0]
+    model = PrivateGaussianMixture.load(Path("o", "groups.model"))
+    for ask in (model.groups_table, model.weights_interval):
+        with pytest.warns(NotEnoughDataWarning, match=r"hide 2 groups \(2, 3\): 90% intervals"):
+            ask()
+
+
+def test_ranges_of_zeros_and_ones_are_asked_about_before_any_charge(command, visits):
+    """Numbers in a range of length 1 may be fractions, so that they are not refused."""
+    asked = ("groups", visits, *RANGES[:4], "--range", "visits", 1, 2, "--forecast")
+    asked = (*asked, "--missing", "NA", "?", "--groups")
+    said = "visits with range 1 2: if its cells are only 1 and 2, leave it out, or give --category"
+    assert said in command(*asked, 2).err
+    assert said not in command(*asked, 1).err  # one overall average is of any numbers
 
 
 @pytest.mark.parametrize(
@@ -810,7 +855,7 @@ def test_a_run_at_the_least_epsilon_is_forecast_to_be_enough_after_its_check(com
     least = re.search(r"Enough from --epsilon (\S+) on", found.out)[1]
     coded = ("--missing", "NA", "?", "-999", "--person", "patient", "--forecast")
     run = command("groups", visits, *RANGES, *coded, "--epsilon", least).err
-    assert "\nEnough: 3,000 persons for at most 3 groups" in run
+    assert "\nEnough if groups are well apart: 3,000 persons for at most 3 groups" in run
     assert "A check comes first" in run
 
 

@@ -111,6 +111,7 @@ def test_persons_and_their_topics(command, posts, tmp_path):
     assert report.epsilon == pytest.approx(8.0)
     assert (report.unit, report.n_units, report.delta) == ("person", N_PERSONS, 1e-6)
     page = " ".join(files["for-the-officer.md"].split())
+    assert "their names may come out" in page
     assert "For this run epsilon is 8, delta 1 in 1,000,000." in page
     assert "the list of words (a word of one person alone in 1 of 10,000,000 runs at most)" in page
     for said in (

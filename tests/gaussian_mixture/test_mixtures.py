@@ -223,6 +223,9 @@ def test_a_group_of_one_value_is_doubted(names, value, where, seed):
         ([-0.998], [0.003], "The averages of column 1 lie at the end of its range"),
         ([0.1, -0.2, -0.992], [0.14, 0.12, 0.1], "A group has nearly one value of column 1, at"),
         ([0.999, -0.999], [0.01, 0.02], "A group has nearly one value of column 1, at the end"),
+        # Zeros and ones with uniform noise, as fits find them; and narrower groups.
+        ([-0.41, 0.6], [0.36, 0.25], "Groups differ in column 1 as zeros and ones with uniform"),
+        ([-0.5, 0.5], [0.15, 0.15], ""),
         # Counts of which one group has hardly any, ones in 1 of 100, and a code that makes no group
         ([-0.99, -0.7], [0.03, 0.17], ""),
         ([-0.99, -0.985], [0.14, 0.17], ""),
