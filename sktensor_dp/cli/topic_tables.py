@@ -75,5 +75,6 @@ def shares_by_group(shares: TopicShares, file: str) -> list[list[object]]:
     """Rows of ``topics_by_group.csv``; the last column names the `file` of the texts."""
     columns = shares.columns()
     columns["file"] = [file] * len(columns["group"])
-    columns["hidden"] = [YES_NO[hidden] for hidden in columns["hidden"]]
+    for name in ("hidden", "difference_clear", "trend_clear"):
+        columns[name] = [YES_NO[is_so] for is_so in columns[name]]
     return [[*columns], *map(list, zip(*columns.values(), strict=True))]

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from sktensor_dp.checks.display import counted
 from sktensor_dp.tensor.arrays import Floats
 
 # Years, months and days, with the year first.
@@ -78,22 +77,31 @@ def _contrasts(shares: Any, rows: Floats, level: float, *, sampling: bool) -> Di
     )
 
 
+def clear_to_all_groups(shares: Any) -> Differences:
+    """Differences to all groups, with intervals that hold all of them nine times in ten."""
+    n_cells = int((~shares.hidden_).sum()) * len(shares.visibility_)
+    return to_all_groups(shares, 1 - 0.1 / max(n_cells, 1), sampling=True)
+
+
+def clear_from_first_to_last(shares: Any) -> Differences:
+    """Changes from first to last, with intervals that hold all of them nine times in ten."""
+    return from_first_to_last(shares, 1 - 0.1 / len(shares.visibility_), sampling=True)
+
+
 def clear_differences(shares: Any) -> str:
     """Say which topics differ clearly between groups, or over time: nine times in ten all do."""
-    n_cells = int((~shares.hidden_).sum()) * len(shares.visibility_)
-    if n_cells == 0:
+    if shares.hidden_.all():
         return ""
-    level = 1 - 0.1 / n_cells
-    of_groups = to_all_groups(shares, level, sampling=True)
-    said = [_listed("from all groups", of_groups, [f"in {one}" for one in shares.values])]
+    in_groups = [f"in {one}" for one in shares.values]
+    said = [_listed("from all groups", clear_to_all_groups(shares), in_groups, "difference_clear")]
     if are_dates(shares.values):
-        change = from_first_to_last(shares, 1 - 0.1 / len(shares.visibility_), sampling=True)
-        said.append(_listed("over time", change, ["from first to last"]))
+        change = clear_from_first_to_last(shares)
+        said.append(_listed("over time", change, ["from first to last"], "trend_clear"))
     return " ".join(said)
 
 
-def _listed(how: str, found: Differences, where: list[str]) -> str:
-    """Say which differences are clear, and how large they are."""
+def _listed(how: str, found: Differences, where: list[str], column: str) -> str:
+    """Say which differences are clear, how large they are, and which `column` marks all of them."""
     clear = found.clear
     order = np.argsort(-clear, axis=None, kind="stable")[: int((clear > 0).sum())]
     if not len(order):
@@ -102,5 +110,9 @@ def _listed(how: str, found: Differences, where: list[str]) -> str:
     for row, topic in zip(*np.unravel_index(order[:LISTED], clear.shape), strict=True):
         ends = f"{found.low[row, topic]:+.1%} to {found.high[row, topic]:+.1%}"
         said.append(f"topic {topic + 1} {where[row]} ({ends})")
-    more = f", and {counted(len(order) - LISTED, 'more')}" if len(order) > LISTED else ""
-    return f"Differ clearly {how}: {', '.join(said)}{more}."
+    if len(order) > LISTED:
+        said.append(
+            f"and {len(order) - LISTED} more (all are marked in column {column} of table() and "
+            "topics_by_group.csv)"
+        )
+    return f"Differ clearly {how}: {', '.join(said)}."

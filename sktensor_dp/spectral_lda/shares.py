@@ -35,6 +35,8 @@ from sktensor_dp.spectral_lda.person_bounds import PersonBounds, release_person_
 from sktensor_dp.spectral_lda.share_differences import (
     are_dates,
     clear_differences,
+    clear_from_first_to_last,
+    clear_to_all_groups,
     from_first_to_last,
     to_all_groups,
 )
@@ -622,9 +624,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             1 as in ``topic_table``), its ``visibility``, ``share``, ``noise_std``,
             ``sampling_std``, the ends of the interval, ``low`` and ``high``, the ``difference`` to
             all groups with its ends (:meth:`differences`), the ``trend`` with its ends
-            (:meth:`trend`; NaN unless `values` are dates), alike in all rows of a topic, and what
-            intervals leave out, alike in all rows: ``texts_per_person`` and
-            ``scaled_down_at_most``, NaN where the bound was given for persons: it may be anybody.
+            (:meth:`trend`; NaN unless `values` are dates), alike in all rows of a topic,
+            ``difference_clear`` and ``trend_clear``, True for those that ``print`` lists (nine
+            times in ten all of a list differ, so at any `level`), and what intervals leave out,
+            alike in all rows: ``texts_per_person`` and ``scaled_down_at_most``, NaN where the
+            bound was given for persons: it may be anybody.
         """
         return new_frame(self.columns(level), backend)
 
@@ -644,6 +648,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             ("", "_low", "_high"), self.differences(level), trends, strict=True
         ):
             of_cells |= {f"difference{end}": cells, f"trend{end}": np.tile(row, (n_groups, 1))}
+        clear_trend = clear_from_first_to_last(self).clear[0] > 0
+        of_cells["difference_clear"] = clear_to_all_groups(self).clear > 0
+        of_cells["trend_clear"] = np.tile(clear_trend & are_dates(self.values), (n_groups, 1))
         return {
             "group": [value for value in self.values for _ in range(k)],
             "texts_scaled": np.repeat(np.maximum(self.counts_.round(), 0), k).tolist(),

@@ -1,6 +1,7 @@
 """Differences of shares between groups, and changes over time, lie in their intervals."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -67,7 +68,8 @@ def test_clear_differences_are_seldom_found_where_there_are_none(seed):
     assert "No topic differs clearly over time." in clear_differences(found)
 
 
-def test_what_differs_is_said_and_stands_in_the_table(seed):
+def test_what_differs_is_said_and_stands_in_the_table(seed, monkeypatch):
+    monkeypatch.setattr("sktensor_dp.spectral_lda.share_differences.LISTED", 2)
     X, group = draw(np.random.default_rng(seed), 20_000, 0.3)
     found = LDA.shares_by(X, np.array(VALUES)[group], VALUES, epsilon=8.0)
     growing, said = int(np.flatnonzero(ORDER == 0)[0]) + 1, clear_differences(found)
@@ -77,6 +79,14 @@ def test_what_differs_is_said_and_stands_in_the_table(seed):
     first = table.loc[VALUES[0], growing]
     assert first.difference_low < first.difference < first.difference_high < 0 < first.trend_low
     assert table.trend.groupby("topic").nunique().eq(1).all()
+    # Columns mark what print lists, of which it names the first few alone.
+    of_groups, over_time = said.split("over time: ")
+    more = re.search(r"\), and (\d+) more \(all are marked in column difference_clear", of_groups)
+    assert table.difference_clear.sum() == 2 + int(more[1])
+    marked = table.trend_clear.groupby("topic").all()
+    assert {*map(int, re.findall(r"topic (\d)", over_time))} == {*marked.index[marked]}
+    clear = table[table.difference_clear]
+    assert ((clear.difference_low > 0) | (clear.difference_high < 0)).all()
     # Of names there is no first one, and of hidden groups no difference.
     names = ["north", "south", "east", "never"]
     found = LDA.shares_by(X, np.array(names)[np.minimum(group, 2)], names, epsilon=8.0)
