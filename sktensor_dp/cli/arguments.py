@@ -112,6 +112,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--by COLUMN", str, None, "column of groups, to make shares of topics in each; a "
      "date counts for its month where all of --by-values are months"),
     ("topics", "--by-values LIST", str, None, "public list of all groups: jan,feb or a file"),
+    ("forecast-topics", "--by-values LIST", str, None,
+     "to forecast shares of topics by group, too: how many groups, or a list of them as for a run"),
     ("topics", "--texts-per-person N", integer(1, 10**6), None,
      "with --by: those with more count as if with N; noise grows with N"),
     ("topics", "--id COLUMN", str, None, "column of names of texts, for the file of --shares"),
@@ -305,7 +307,7 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
     for one, other in columns:  # "title" is of the public list, which "item" names too
         if parsed[one] is not None and parsed[one] == parsed[other]:
             parser.error(f"--{one} and --{other} both name column {parsed[one]!r}")
-    if (options.by is None) != (options.by_values is None):
+    if options.command == "topics" and (options.by is None) != (options.by_values is None):
         parser.error("--by COLUMN and --by-values LIST go together: a public list of its values")
     if options.texts_per_person and not (options.by and options.person):
         parser.error("--texts-per-person needs --by COLUMN and --person COLUMN")

@@ -18,6 +18,7 @@ DATE = re.compile(
 # A date with the day first, as dots say; with slashes nobody can tell day from month.
 DAY_FIRST = re.compile(r"(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d\d)(?:,? \d\d?:.*)?")
 FORMS = "2025-01-31 or 31.01.2025"  # of dates, in words
+BEGINS_AS_DATE = re.compile(r"(?:19|20)\d\d(?!\d)")
 PARTS = {"year": 4, "month": 7, "day": 10}  # characters of a date up to its month, and so on
 WHOLE_NUMBER = re.compile(r"^(\d+)\.0+$")  # number in a column that once had empty cells
 
@@ -48,6 +49,22 @@ class ListedGroups:
         self.part = next((part for part, end in PARTS.items() if end == length), "")
         folded = {value.casefold(): value for value in values}
         self._by_letters = folded if len(folded) == len(values) else {}
+
+    def doubts(self) -> list[str]:
+        """Say, in a sentence at most, that values which look like dates are not taken for such."""
+        like_dates = [value for value in self.values if BEGINS_AS_DATE.match(value)]
+        if self.part or not like_dates:
+            return []
+        odd = next((value for value in self.values if not DATE.fullmatch(value)), None)
+        why = "values are dates of different forms"
+        if odd is not None:
+            why = f"{odd!r} is no year, month or day"
+        return [
+            f"warning: of --by-values {why}, so that dates count for none of their months: a text "
+            f"counts only where its cell is written as a value of the list, as {like_dates[0]!r} "
+            f"is. Dates such as {FORMS} need values that all are years, or all months as 2025-01, "
+            "or all days."
+        ]
 
     def group_of(self, cell: str) -> str:
         """Name by which a cell is looked up: the whole, or of a date that part."""
@@ -84,6 +101,15 @@ def public_values(text: str, fallback: str | None) -> list[str]:
     if "" in values or len({*values}) < len(values) or not values:
         raise ValueError(f"--by-values {text}: values must be different, and none empty")
     return values
+
+
+def groups_ahead(text: str) -> list[str]:
+    """Groups of a forecast, whose number is enough."""
+    if not text.isdecimal():
+        return public_values(text, None)
+    if not 1 <= len(text) <= 6 or int(text) == 0:
+        raise ValueError(f"--by-values {text[:40]}: a number of groups is from 1 to 999999")
+    return [*map(str, range(1, int(text) + 1))]
 
 
 def public_words(path: Path, fallback: str | None) -> dict[str, float]:

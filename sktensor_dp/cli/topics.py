@@ -19,6 +19,7 @@ from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.public_lists import (
     FORMS,
     ListedGroups,
+    groups_ahead,
     public_values,
     stop_words,
     vocabulary,
@@ -59,6 +60,10 @@ WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
 # Factors on the noise of shares by group: of topics that have words of their own, and of topics
 # that share most words, as in forums and newsgroups.
 NOISE_FACTORS = 1.0, 10.0
+# Factor on that noise, and on the variance by chance, of persons with about four texts that differ
+# in group or topic, beside one text or texts that are alike: their norm is the root of four.
+FEW_TEXTS = 0.5
+LEVEL_REACH = NormalDist().inv_cdf(0.95)  # of intervals of level 90 %, in deviations
 LIKELY_FEW = VERDICTS[2]
 
 
@@ -81,6 +86,9 @@ class Topics(Run):
         self._topics: list[Topic] = []  # once they are found
         self._without_shares = ""  # why no shares by group are made of the topics found
         if options.command == "forecast":
+            if options.by_values is not None:
+                self._listed_groups = ListedGroups(groups_ahead(options.by_values))
+                options.by = "group"
             return
         if options.person is None:
             self.unit, self.ledger_unit = "text", "document"
@@ -366,7 +374,9 @@ class Topics(Run):
 
     def forecast_lines(self) -> list[str]:
         """Forecast of topics, of words unless they are public, and of shares by group if asked."""
-        of_groups = [self._forecast_of_groups()] if self._has_groups() else []
+        of_groups = []
+        if self._has_groups():
+            of_groups = [self._forecast_of_groups(), *self._listed_groups.doubts()]
         if self.used.adds:
             return of_groups
         of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
@@ -408,40 +418,74 @@ class Topics(Run):
         )
 
     def _forecast_of_groups(self) -> str:
-        """Forecast of the noise of shares by group."""
-        moved, head, found, if_uneven = self._moved, "Of", "", ""
+        """Forecast of the noise of shares by group, and of their intervals."""
+        moved, head, found, if_uneven, ahead = self._moved, "Of", "", "", ""
         n_groups = counted(len(self._listed_groups.values), "group")
         k = self.models["topics"].n_components_ if self.used.adds else self.options.topics
-        ahead = (
-            " Where topics share most words, as those of short texts do, the upper ends hold. A "
-            "run stops before it pays for shares that noise would hide."
-        )
+        bound, for_persons = self.options.texts_per_person or 0, self.unit == "person"
+        few_texts = FEW_TEXTS if for_persons and not bound else 1.0
+        if few_texts < 1:
+            ahead = (
+                " Lower ends are of persons who write about four texts each, of different groups; "
+                "of one text each noise is twice as large."
+            )
         if self.used.adds:
-            head, found, ahead = f"{self.verdict().capitalize()}: of", " found", ""
-        bound = self.options.texts_per_person or 0
+            head, found = f"{self.verdict().capitalize()}: of", " found"
+        else:
+            ahead += (
+                " Where topics share most words, as those of short texts do, the upper ends hold. "
+                "A run stops before it pays for shares that noise would hide."
+            )
         if bound > 1:
             if_uneven = (
                 f" if each person writes {bound:,} texts, by {moved(bound)} if each writes one"
             )
-        elif self.unit == "person" and not bound:
+        elif few_texts < 1:
             if_uneven = (
                 f", by {moved(2)} where some write far more of the same topics, by {moved(16)} "
                 "where of others (a few who write very much stay hidden, and may shift it further)"
             )
         return (
             f"{head} each of {n_groups}, if texts are spread evenly, noise moves the share of a "
-            f"topic{found} ({1 / k:.1%} on average) by about {moved(1)} (one deviation)"
-            f"{if_uneven}; by more in a smaller group.{ahead}"
+            f"topic{found} ({1 / k:.1%} on average) by about {moved(few_texts, 1)} (one deviation)"
+            f"{if_uneven}; by more in a smaller group. Intervals of 90% for noise and chance reach "
+            f"about {self._reach(few_texts, max(bound, 1))} to either side, of which chance alone, "
+            "which no epsilon makes smaller, is "
+            f"{self._reach(few_texts, max(bound, 1), noise=False)}.{ahead}"
         )
 
-    def _moved(self, times: int) -> str:
-        """Range over topics of the deviation of the noise of shares, multiplied by `times`."""
-        model, of_topics = self.models["topics"], NOISE_FACTORS
-        if self.used.adds or self._topics:
-            of_topics = noise_by_topic(model)[~model.hidden()]
-        noise = times * self.models["shares"].expected_noise(self.n_units, self.unit == "person")
-        ends = (noise * min(of_topics), noise * max(of_topics))
-        return " to ".join(dict.fromkeys(f"{min(end, 1):.1%}" for end in ends))
+    def _moved(self, least: float, most: float | None = None) -> str:
+        """Range over topics of the noise of shares, from `least` times it to `most` times."""
+        noise, factors = self._noise_of_groups(), [factor for factor, _ in self._of_topics()]
+        return _range(noise * least * min(factors), noise * (most or least) * max(factors))
+
+    def _reach(self, least: float, most: float, *, noise: bool = True) -> str:
+        """Range over topics of how far 90 % intervals reach, by chance and if asked by `noise`.
+
+        `least` and `most` are factors on noise, and on the variance by chance.
+        """
+        of_noise, reaches = self._noise_of_groups() * noise, []
+        for factor, share in self._of_topics():
+            # Confused topics blur noise and chance alike.
+            chance = self.models["shares"].expected_chance(self.n_units, share) * max(factor, 1.0)
+            reaches += [
+                LEVEL_REACH * math.hypot(of_noise * factor * times, chance * math.sqrt(times))
+                for times in (least, most)
+            ]
+        return _range(min(reaches), max(reaches))
+
+    def _of_topics(self) -> list[tuple[float, float]]:
+        """Factor on noise, and share, of each topic found; else of the clearest and most alike."""
+        model = self.models["topics"]
+        if not (self.used.adds or self._topics):
+            return [(factor, 1 / self.options.topics) for factor in NOISE_FACTORS]
+        seen, shares = ~model.hidden(), model.topic_prior_ / model.topic_prior_.sum()
+        return [*zip(noise_by_topic(model)[seen], shares[seen], strict=True)]
+
+    def _noise_of_groups(self) -> float:
+        """Noise of shares, as `TopicShares.expected_noise` has it."""
+        shares: TopicShares = self.models["shares"]
+        return shares.expected_noise(self.n_units, self.unit == "person")
 
     def _forecast_of_words(self) -> WordForecast:
         """Forecast of words that are not public."""
@@ -594,6 +638,11 @@ class Topics(Run):
 def _noise_of_seen(model: PrivateSpectralLDA) -> float:
     """Noise of shares of a model's topics, as `noise_of_seen` has it, for many forecasts."""
     return noise_of_seen(model)
+
+
+def _range(low: float, high: float) -> str:
+    """Say from where to where a number of at most 1 may be, as percentages."""
+    return " to ".join(dict.fromkeys(f"{min(end, 1):.1%}" for end in (low, high)))
 
 
 def _heading(made: Manifest, place: str) -> str:

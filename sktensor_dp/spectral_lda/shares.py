@@ -288,9 +288,14 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def expected_noise(self, n_units: int, grouped: bool, epsilon: float | None = None) -> float:
         """Standard error of a share by noise, where texts are spread evenly over groups.
 
-        It is for units that all have as many texts as count; public numbers alone decide it.
+        It is for units that all have as many texts as count, of one topic and group each; public
+        numbers alone decide it.
         """
         return len(self.values) * self._noise_of_mean(n_units, self._plan(grouped, epsilon))
+
+    def expected_chance(self, n_units: int, share: float) -> float:
+        """Standard error of a `share` by chance, for such units, with topics nobody can mistake."""
+        return math.sqrt(share * (1 - share) * len(self.values) / n_units)
 
     def shows(
         self, n_units: int, factor: float, grouped: bool, epsilon: float | None = None
@@ -639,7 +644,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         texts_low, texts_high = self._interval_of_counts(level)
         is_unknown = bool(self.on_scaling()) and self.texts_per_person != "auto"
         scaled_down = math.nan if is_unknown else math.ceil(self.most_beyond_)
-        of_cells = {
+        of_cells: dict[str, Any] = {
             "share": self.shares_, "noise_std": self.noise_std_,
             "sampling_std": self.sampling_std_, "low": low, "high": high,
         }  # fmt: skip

@@ -1,5 +1,6 @@
 """``sktensor-dp topics``: what a run of it says and writes, and what it does not."""
 
+import math
 import re
 import sys
 import unicodedata
@@ -526,7 +527,7 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     said = command(*asked, *more, "--forecast").err
     assert "Of each of 3 groups, if texts are spread evenly, noise moves the share of a" in said
     few, many = re.search("on average[)] by about (.*)% to (.*)% [(]one dev", said).groups()
-    assert float(many) == pytest.approx(10 * float(few), rel=0.2)
+    assert float(many) == pytest.approx(20 * float(few), abs=20 * 0.05 + 0.05)  # as rounded
     assert "a few who write very much stay hidden" in " ".join(said.split())
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)
@@ -547,6 +548,8 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     for (month, _), row in rows.items():
         assert row["hidden"] == ("yes" if month == "never" else "no")
         assert (row["share"] == row["low"] == "") is (month == "never")
+        assert row["difference_clear"] == ("no" if month == "never" else "yes")
+        assert row["trend_clear"] == "no"  # of names
     shares = {month: float(rows[month, "1"]["share"]) for month in ("jan", "feb")}
     assert sorted(round(share) for share in shares.values()) == [0, 1]
     assert re.search(r"jan +2,\d\d\d to 2,\d\d\d +\d+% to \d+%", done.out)
@@ -571,6 +574,47 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     assert "topics_by_group.csv" in page
     command("report", "check", folder)
     assert "is finished" in command(*asked, *more, status=2).err
+
+
+def test_shares_by_group_are_forecast_by_their_number_alone(command):
+    asked = ("forecast", "topics", "--persons", 4000, "--topics", 6, "--words-per-text", 300)
+    by_number = command(*asked, "--by-values", 3).out
+    assert by_number == command(*asked, "--by-values", "north,south,east").out
+    ends = r"about ([\d.]+)% to [\d.]+%"
+    reach = rf"reach {ends} to either side, of which chance alone.* is ([\d.]+)% to"
+    chance = []
+    for epsilon in (1, 10):
+        said = command(*asked, "--by-values", 12, "--epsilon", epsilon).out
+        noise = float(re.search(f"by {ends} \\(one deviation", said)[1])
+        width, by_chance = map(float, re.search(reach, said).groups())
+        # Standard error of a share of 1/6 in 333 texts, less by half as persons write four.
+        assert by_chance == pytest.approx(1.645 * 100 * (5 / 36 / 333 / 2) ** 0.5, abs=0.06)
+        assert width == pytest.approx(math.hypot(1.645 * noise, by_chance), abs=0.15)
+        chance.append(by_chance)
+    assert chance[0] == chance[1]
+    # Shares take their part of the budget.
+    found = [
+        float(re.search(r"from --epsilon ([\d.]+) on", command(*asked, *more).out)[1])
+        for more in (("--find", "epsilon"), ("--find", "epsilon", "--by-values", 3))
+    ]
+    assert 1.05 < found[1] / found[0] < 1.3
+    assert "--by-values 0: a number" in command(*asked, "--by-values", 0, status=2).err
+
+
+@pytest.mark.parametrize(("values", "why"), [
+    ("2024-01,2024-02,2024-13", "of --by-values '2024-13' is no year, month or day, so that"),
+    ("2024-Q1,2024-02", "of --by-values '2024-Q1' is no year, month or day, so that"),
+    ("2024-Q1,2024-Q2", "of --by-values '2024-Q1' is no year, month or day, so that"),
+    ("2024-1,2024-02", "of --by-values values are dates of different forms, so that"),
+    ("2024-01,2024-02", ""), ("2023,2024", ""), ("jan,feb", ""), ("20245,20246", ""),
+])  # fmt: skip
+def test_values_that_look_like_months_and_are_none_are_said_before_anything_is_paid(
+    command, dated, values, why
+):
+    asked = ("topics", dated, "--text", "post", "--person", "author", *SMALL[:-1], "--by", "month")
+    said = command(*asked, "--by-values", values, "--forecast").err
+    assert ("warning: of --by-values" in said) == bool(why)
+    assert why in said
 
 
 def test_groups_are_a_public_list(command, dated, tmp_path):
@@ -708,7 +752,7 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         assert stated(folder).n_units == N_PERSONS  # the larger
         assert "words.model and topics.model of private-topics are used" in done.err
         assert re.search(
-            r"share of a topic found \(50.0% on average\) by about [\d.]+% \(one deviation\)",
+            r"share of a topic found \(50.0% on average\) by about [\d.]+% to [\d.]+% \(one dev",
             done.err,
         )
         assert "Enough: of each of 3 groups" in done.err

@@ -20,6 +20,7 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
+from sktensor_dp.cli.topics import FEW_TEXTS
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic
 from sktensor_dp.spectral_lda.shares import BLURRED, OF_KEPT_WORDS, TopicShares
@@ -465,6 +466,27 @@ def test_noise_of_shares_of_known_topics_is_foreseen_where_they_share_words(comm
         with pytest.raises(NotEnoughDataError, match="hide the share of each topic in each"):
             lda.shares_by(**many)
     assert lda.shares_by(**many, anyway=True).shares_.shape == (2500, K)
+
+
+@pytest.mark.parametrize("home", [0.0, 0.8])
+def test_noise_of_persons_of_few_texts_lies_in_the_range_forecast(home, seed):
+    rng, n = np.random.default_rng(seed), 4000
+    persons = np.repeat(np.arange(n), 1 + rng.poisson(1.5, n))
+    at_home = rng.random(len(persons)) < home
+    by = np.where(at_home, persons % 6, rng.integers(6, size=len(persons)))
+    topics = np.kron(np.eye(K), np.full(5, 0.2))
+    mixed = rng.dirichlet(np.full(K, 1 / K), len(persons))
+    counts = rng.multinomial(20, mixed @ topics)
+    lda = PrivateSpectralLDA(K, epsilon=math.inf).fit(counts, groups=persons)
+    noise = TopicShares([*range(6)], epsilon=1.0).expected_noise(n, grouped=True)
+    noise = noise * noise_by_topic(lda)
+    ratios = [  # of several fits, as a bound is far too large now and then
+        np.median(
+            lda.shares_by(counts, by, range(6), groups=persons, epsilon=1.0).noise_std_ / noise
+        )
+        for _ in range(5)
+    ]
+    assert FEW_TEXTS <= np.median(ratios) <= 1
 
 
 def test_topics_of_persons_are_asked_of_persons(tmp_path):
