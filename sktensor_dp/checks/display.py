@@ -83,6 +83,12 @@ def counted(n: float, noun: str) -> str:
     return f"{n:,} {head} {rest}".rstrip()
 
 
+def rounded_up(n: int) -> str:
+    """Number of units in words, rounded up to two digits."""
+    step = 10 ** max(len(str(n)) - 2, 0)
+    return f"about {-(-n // step) * step:,}"
+
+
 def plain(number: float) -> str:
     """Number as people write it: 1e-6, not 1e-06."""
     return f"{number:g}".replace("e-0", "e-")

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.checks.display import Table, as_text, counted, plain
+from sktensor_dp.checks.display import Table, as_text, counted, plain, rounded_up
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_labels
 from sktensor_dp.datasets.own_files import read_columns
@@ -556,12 +556,6 @@ class Run:
             hidden.append(f"What would help: {helps}.")
         unfit = "" if self.checked is None else self.checked.unfit
         return " ".join(filter(None, [unfit, *hidden]))
-
-
-def rounded_up(n: int) -> str:
-    """Number of units in words, rounded up to two digits."""
-    step = 10 ** max(len(str(n)) - 2, 0)
-    return f"about {-(-n // step) * step:,}"
 
 
 def in_words(value: object) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp import datasets
-from sktensor_dp.checks.display import as_text, counted
+from sktensor_dp.checks.display import as_text, counted, rounded_up
 from sktensor_dp.cli.document_shares import TextLabels, name_of, write_shares
 from sktensor_dp.cli.folder import Folder, runs_with
 from sktensor_dp.cli.manifest import Manifest
@@ -24,7 +24,7 @@ from sktensor_dp.cli.public_lists import (
     stop_words,
     vocabulary,
 )
-from sktensor_dp.cli.run import HOPEFUL, Run, rounded_up
+from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.topic_tables import (
     all_words,
     groups_on_screen,
