@@ -60,6 +60,8 @@ NO_LINE = SimpleNamespace(along=lambda *_: SimpleNamespace(direction=np.zeros(1)
 OF_PARTS = _part("extrapolation of biases", (), "completion.shared_biases.Line", NO_LINE)
 # Modes of few rows, which people compare as in a chain.
 OF_CHAINS = constant("completion.CONCURRENCE_FRACTION", 1e-12, ())
+# Such modes, of so few people that noise nearly hides how they compare rows.
+OF_FEW = constant("completion.LARGEST_CONCURRENCE_FRACTION", 0.05, ())
 # What only averages need on which persons are of two opinions.
 OF_CAMPS = constant("completion.PULL_SCALE", 1e-9, ())
 ABLATIONS = (
@@ -89,6 +91,7 @@ ABLATIONS = (
           lambda _: None),
     OF_PARTS,
     OF_CHAINS,
+    OF_FEW,
     OF_CAMPS,
 )  # fmt: skip
 
@@ -135,13 +138,18 @@ def _error_of_parts(epsilon: float, seed: int) -> float:
     return _error_of_biases(X, np.clip(y, -4.0, 4.0), biases, people, epsilon, seed)
 
 
-def _error_of_chain(epsilon: float, seed: int) -> float:
+def _error_of_chain(epsilon: float, seed: int, people: int = 3000) -> float:
     """Error of averages of 16 weeks with a trend, of which people are there for five in a row."""
-    rng, (people, weeks, stays) = np.random.default_rng(seed), (3000, 16, 5)
+    rng, (weeks, stays) = np.random.default_rng(seed), (16, 5)
     first, means = rng.integers(1 - stays, weeks, people)[:, None], np.linspace(-0.6, 0.6, weeks)
     y = means + 0.7 * rng.standard_normal((people, 1)) + 0.8 * rng.standard_normal((people, weeks))
     X = np.argwhere((first <= np.arange(weeks)) & (np.arange(weeks) < first + stays))
     return _error_of_biases(X, np.clip(y, -4.0, 4.0)[tuple(X.T)], means, people, epsilon, seed)
+
+
+def _error_of_few(epsilon: float, seed: int) -> float:
+    """Error of such averages of 1400 people at epsilon 1, or of 330 at epsilon 5."""
+    return _error_of_chain(epsilon, seed, 1400 if epsilon == 1 else 330)
 
 
 def _error_of_camps(epsilon: float, seed: int) -> float:
@@ -171,6 +179,7 @@ def of_biases(seeds: range) -> Iterator[list[Cell]]:
     cases = (
         (OF_PARTS, "parts", "two parts", _error_of_parts),
         (OF_CHAINS, "chain", "a chain", _error_of_chain),
+        (OF_FEW, "chain of few", "a chain of few people", _error_of_few),
         (OF_CAMPS, "camps", "two camps", _error_of_camps),
     )
     for (part, name, rows, error_of), epsilon in product(cases, (1.0, 5.0)):

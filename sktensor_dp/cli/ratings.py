@@ -15,6 +15,7 @@ from sktensor_dp.cli.public_lists import listed_name, public_columns, public_nam
 from sktensor_dp.cli.run import Run
 from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
+from sktensor_dp.completion.chains import Chains
 from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
@@ -224,9 +225,11 @@ class Ratings(Run):
         """Name the errors asked for."""
         error, average_error = self._targets()
         sought = [f"a typical error of {error:g}"] * math.isfinite(error)
-        sought += [f"a standard error of averages of {average_error:g}"] * math.isfinite(
-            average_error
-        )
+        if math.isfinite(average_error):
+            sought.append(
+                f"a standard error of {average_error:g} of averages of items that are rated as "
+                "often as others, by persons whose items are as by chance,"
+            )
         said = " and ".join(sought)
         return said[0].upper() + said[1:]
 
@@ -288,6 +291,7 @@ class Ratings(Run):
             f"Expected standard error of the average of an item that is rated as often as others: "
             f"{expected:.2g}, of which {forecast.mean_error:.2g} is the "
             f"same for all.",
+            *filter(None, [self._chains().on_forecast("items")]),
         ]
         if forecast.finds_components and if_found > alone:
             notes.append(
@@ -384,7 +388,14 @@ class Ratings(Run):
 
     def _errors_in_words(self) -> str:
         """Say what standard errors count, and how much of them all items share."""
-        return ERRORS.format(self.models["ratings"].mean_error_)
+        counted_errors = ERRORS.format(self.models["ratings"].mean_error_)
+        return " ".join(filter(None, [counted_errors, self._chains().on_errors("items")]))
+
+    def _chains(self) -> Chains:
+        """Public numbers by which the fit measures how persons compare items, or not."""
+        model = self.models["ratings"]
+        part = 1.0 if math.isinf(model.epsilon) else model.epsilon / self.options.epsilon
+        return Chains(model, (self.n_units, self.n_items), part)
 
     def for_officer(self) -> str:
         """Say what was found, and what standard errors count."""

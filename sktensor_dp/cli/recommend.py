@@ -24,9 +24,9 @@ def recommend(options: argparse.Namespace) -> int:
     """Write what people may like by their own ratings, at no cost; exit status 0."""
     file = options.folder / "ratings.model"
     if not file.exists():
-        kept = sorted(str(one.parent) for one in options.folder.glob(f"earlier-*/{file.name}"))
-        also = f"; those of earlier runs are in {', '.join(kept)}" if kept else ""
-        raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings{also}")
+        raise ValueError(
+            f"{file} does not exist: FOLDER must be that of a run of ratings{_earlier(file)}"
+        )
     path = options.output or Path("PRIVATE-recommendations")  # apart from what may be published
     if (path / RECOMMENDED).exists():
         raise ValueError(
@@ -36,6 +36,12 @@ def recommend(options: argparse.Namespace) -> int:
     with held(path):
         _recommend(options, PrivateCPCompletion.load(file), path)
     return 0
+
+
+def _earlier(file: Path) -> str:
+    """Clause on the folders that hold this file of earlier runs; "" without."""
+    kept = sorted(str(one.parent) for one in file.parent.glob(f"earlier-*/{file.name}"))
+    return f"; those of earlier runs are in {', '.join(kept)}" if kept else ""
 
 
 def _titles(file: Path) -> tuple[list[str], dict[str, str]]:
@@ -90,7 +96,7 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     if not known:
         raise ValueError(
             f"of {n_ratings} none names a known item: --item COLUMN must hold names as in "
-            f"{items_file}"
+            f"{items_file}{_earlier(items_file)}"
         )
     persons = model.fold_in(entries[is_given], np.clip(values[is_given], low, high))
     # An item whose rating is missing may be recommended.

@@ -32,6 +32,7 @@ from sktensor_dp.completion.absent_components import (
     warning_of_unsought,
     warnings_of_noise,
 )
+from sktensor_dp.completion.chains import Chains
 from sktensor_dp.completion.entry_recipe import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inputs import (
@@ -265,11 +266,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         if isinstance(plan, EntryPlan) or not fitted.warnings:
             warnings += warnings_of_noise(self, fitted.attributes, plan, n_units, n_observed, shape)
         n_found, most = count_components(fitted.attributes), self._most_components(ranks)
-        notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()
+        notes = [f"Components found: {n_found} of {most}."] if most > 0 else []
+        notes += filter(None, [Chains(self, shape).on_errors()])
         public = {**column_attributes(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             public["_indices"] = indices
-        fitted = replace(fitted, warnings=warnings, notes=notes)
+        fitted = replace(fitted, warnings=warnings, notes=tuple(notes))
         return self._publish_result(self._with_report(ask, fitted, public))
 
     @property

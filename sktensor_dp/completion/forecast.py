@@ -11,6 +11,7 @@ import numpy as np
 
 from sktensor_dp.checks.display import Table
 from sktensor_dp.checks.parameters import shown
+from sktensor_dp.completion.chains import Chains
 from sktensor_dp.completion.entry_errors import entry_errors
 from sktensor_dp.completion.person_errors import person_errors
 from sktensor_dp.completion.plan import Assumed, EntryPlan, PersonPlan
@@ -403,6 +404,17 @@ class CompletionForecast(InvertibleForecast):
         )
         return said + OF_TWO_KINDS if self._is_assumed else said
 
+    @cached_property
+    def chains(self) -> str:
+        """Sentences on persons who keep to few rows, as in a rotating panel; "" without."""
+        return self._chains.on_forecast()
+
+    @property
+    def _chains(self) -> Chains:
+        """Public numbers by which a fit measures how persons compare rows, or not."""
+        question = self._asked()
+        return Chains(question.kind(**question.parameters), tuple(question.numbers["shape"]))
+
     @property
     def _is_assumed(self) -> bool:
         """True if the deviation of values is assumed, and was not given."""
@@ -480,7 +492,7 @@ class CompletionForecast(InvertibleForecast):
             f"Noise: perturbation={self.perturbation!r}.",
         ]
         if of_units:
-            below.insert(0, self._of_rows())
+            below[:0] = [self._of_rows(), *filter(None, [self.chains])]
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         heads = ("prediction by", "expected RMSE")

@@ -448,9 +448,9 @@ def plan_persons(
     if n_sweeps:
         shares[SharedFactorSums.name] = of_components
         uses[SharedFactorSums.name] = n_sweeps
-    told = with_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
+    told = with_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
     return PersonPlan(unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, told)
 
@@ -466,21 +466,20 @@ def with_concurrences(
     lengths = np.delete(shape, unit_mode)
     if delta == 0 and not math.isinf(epsilon):
         return (False,) * len(lengths)
-    of_each = defaults.CONCURRENCE_FRACTION * shares[SharedRowSums.name] / len(lengths)
+    of_each = shares[SharedRowSums.name] / len(lengths)
     mu = math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta)
     mu *= math.sqrt(of_each / math.fsum(shares.values()))
     # If each unit compared two rows, a row would have n_units sqrt(2) / n_rows of comparisons: they
     # tell chains from chance if eigenvalues by noise are below 1. Two rows are no chain.
-    told = tuple(
-        2 < n <= MOST_CONCURRENT
-        and RowConcurrences.largest_distance * n**1.5 < mu * shape[unit_mode]
-        for n in lengths.tolist()
-    )
-    if any(told):
-        shares[RowConcurrences.name] = sum(told) * of_each
-        shares[SharedRowSums.name] -= sum(told) * of_each
-        uses[RowConcurrences.name] = sum(told)
-    return told
+    noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
+    most = defaults.LARGEST_CONCURRENCE_FRACTION
+    told = (lengths > 2) & (lengths <= MOST_CONCURRENT) & (noise**2 < most)
+    if told.any():
+        fraction = max(defaults.CONCURRENCE_FRACTION, float(noise[told].max()) ** 2)
+        shares[RowConcurrences.name] = told.sum() * fraction * of_each
+        shares[SharedRowSums.name] -= told.sum() * fraction * of_each
+        uses[RowConcurrences.name] = int(told.sum())
+    return tuple(told.tolist())
 
 
 def trial_sweeps(n_sweeps: int) -> int:

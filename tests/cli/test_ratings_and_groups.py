@@ -26,6 +26,7 @@ from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS, OF_SEVERAL
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER
+from sktensor_dp.completion.chains import Chains
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture import intervals
 from sktensor_dp.mixtures.uncertainty import ParameterErrors
@@ -111,6 +112,11 @@ def test_ratings_rank_items(command, ratings, tmp_path):
         assert "person7" not in text
     assert (folder / "ratings.svg").read_text("utf-8").startswith("<?xml")
     model = PrivateCPCompletion.load(folder / "ratings.model")
+    # Told from 30 items on for so many persons only.
+    caveat = Chains(model, model.shape_, model.epsilon / 8).on_errors("items")
+    assert ("errors do not say so" in caveat) == ("row_concurrences" not in str(report))
+    assert caveat in " ".join(done.out.split())
+    assert caveat in (folder / "for-the-officer.md").read_text("utf-8")
     assert model.shape_ == (1000, 30)
     swapped = pd.DataFrame({"film": ["film 00"], "user": ["person7"]})
     with pytest.raises(ValueError, match="feature names should match"):
@@ -165,8 +171,13 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert done.err == ""
     again = command("recommend", folder, ratings, *columns, status=2).err
     assert "is there already, and was left as it is: move it away, or name another" in again
+    (folder / "earlier-1").mkdir()
+    (folder / "earlier-1" / "items.csv").touch()
     for wrong, said in (
-        (own.replace(",film ", ",id "), "of 20,000 ratings none names a known item"),
+        (
+            own.replace(",film ", ",id "),
+            f"names as in {folder}/items.csv; those of earlier runs are in {folder}/earlier-1",
+        ),
         (own.replace(",5", ",x"), "or list such cells by --missing"),
     ):
         ratings.write_text(wrong, "utf-8")
@@ -939,6 +950,18 @@ def test_two_values_vary_by_half_of_their_range(command, bounds, error):
     assert re.search(r"the average of all ratings +0\.5\n", given)
     assert "Two answers" not in given
     assert f"rated as often as others: {error}, of which" in " ".join(shown.split())
+
+
+def test_answers_about_averages_are_for_rows_by_chance(command):
+    """Of waves of a panel, 2,000 persons cannot tell how they compare 40 items; 2,800 can."""
+    asked = ("--items", 40, "--bounds", 0, 4, "--each", 14, "--rank", 0, "--epsilon", 2)
+    few = command("forecast", "ratings", *asked, "--persons", 2000).out
+    assert re.search(r"keep to few items next to .* errors do not say so; from about 2,\d00 p", few)
+    more = command("forecast", "ratings", *asked, "--persons", 2800).out
+    assert "as waves of a rotating panel, they are several times larger, or need" in more
+    found = command("forecast", "ratings", *asked, "--find", "persons", "--average-error", 0.05)
+    answer = found.out.splitlines()[-1]
+    assert "rated as often as others, by persons whose items are as by chance, from --per" in answer
 
 
 def test_a_forecast_of_ratings_says_what_directions_cost(command):

@@ -358,6 +358,7 @@ class Panel:
     [
         Panel((3000, 16), 5, 4.0), Panel((3000, 8, 8), 2, 4.0), Panel((10_000, 30), 4, 16.0),
         Panel((4000, 4, 6), 2, 8.0, as_one=True), Panel((3000, 8), 2, 1.0),
+        Panel((2600, 5, 8), 2, 2.0, as_one=True), Panel((930, 5, 4), 2, 2.0, as_one=True),
         Panel((2000, 12), 3, float("inf")), Panel((3000, 5, 2), 0, 4.0, as_one=True, visits=0.3),
     ],
     ids=str,

@@ -1,0 +1,92 @@
+"""Sentences on persons who keep to few rows next to each other, which errors may leave out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.checks.display import rounded_up
+from sktensor_dp.completion.plan import MOST_CONCURRENT, PersonPlan, plan_persons
+from sktensor_dp.estimator.forecast import least_epsilon, least_number
+
+BY_CHANCE = "Errors are for persons whose {rows} are as by chance. "
+PANEL = "For persons who keep to few {rows} next to each other, as waves of a rotating panel, "
+HIDDEN = "changes come out several times too small, and errors do not say so"
+MEASURED = "they are several times larger, or need several times as many persons."
+FROM = "; from {} on this is measured, and errors are several times larger."
+NEEDS_DELTA = "; with a delta above 0 this is measured where persons are enough."
+TOO_MANY = f"; of more than {MOST_CONCURRENT} {{rows}} this is not measured."
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Public numbers by which a fit of a `model` measures how persons compare rows, or not."""
+
+    model: Any
+    shape: tuple[int, ...]
+    part: float = 1.0  # of the epsilon that a caller knows, which the fit has
+
+    def on_errors(self, rows: str = "rows") -> str:
+        """Sentences on errors of a fit that does not measure it; "" for pairs of rows."""
+        mode = self.model.unit_mode
+        if mode is None:
+            return ""
+        lengths = np.delete(self.shape, mode)
+        told = self._plan(self.model.epsilon, self.shape[mode]).with_concurrences
+        hidden = (lengths > 2) & ~np.array(told)
+        if not hidden.any():
+            return ""
+        if len(lengths) > 1:
+            modes = np.delete(np.arange(len(self.shape)), mode)[hidden]
+            rows += f" of mode {' and of mode '.join(map(str, modes))}"
+        return (BY_CHANCE + PANEL + HIDDEN + self._way_out(hidden)).format(rows=rows)
+
+    def on_forecast(self, rows: str = "rows") -> str:
+        """Sentences on expected errors, which know of no chains of rows; "" for pairs of rows."""
+        mode = self.model.unit_mode
+        if mode is None or max(np.delete(self.shape, mode)) <= 2:
+            return ""
+        return self.on_errors(rows) or (BY_CHANCE + PANEL + MEASURED).format(rows=rows)
+
+    def _plan(self, epsilon: float, n_units: int) -> PersonPlan:
+        """Plan of a fit of `n_units` at `epsilon`."""
+        model, shape = self.model, list(self.shape)
+        shape[model.unit_mode] = n_units
+        rank, chooses = int(np.max(model.rank)), model._chooses_bounds
+        return plan_persons(shape, rank, model.unit_mode, epsilon, model.delta, chooses)
+
+    def _way_out(self, hidden: NDArray[np.bool_]) -> str:
+        """End of the sentence: by how many persons or what epsilon modes would not be `hidden`."""
+        model, n_units = self.model, self.shape[self.model.unit_mode]
+        if model.delta == 0:
+            return NEEDS_DELTA
+        few = hidden & (np.delete(self.shape, model.unit_mode) <= MOST_CONCURRENT)
+        if not few.any():
+            return TOO_MANY
+        n = _least_measured(
+            few, lambda n: self._plan(model.epsilon, n), lambda test: least_number(test, n_units)
+        )
+        epsilon = _least_measured(
+            few,
+            lambda whole: self._plan(max(self.part * whole, model.epsilon), n_units),
+            least_epsilon,
+        )
+        ways = [] if n is None else [f"{rounded_up(n)} persons"]
+        ways += [] if epsilon is None else [f"epsilon {epsilon:g}"]
+        return FROM.format(" or ".join(ways)) if ways else "."
+
+
+def _least_measured(
+    few: NDArray[np.bool_], plan: Callable[[Any], PersonPlan], least: Callable[[Any], Any]
+) -> Any:
+    """Least number from which on each ``plan(number)`` measures modes `few`; None without."""
+    # A search for components takes from what measures it, and is made from some number on.
+    seeking = least(lambda number: plan(number).seeks_components)
+
+    def is_measured(number: Any) -> bool:
+        numbers = {number, number if seeking is None else max(number, seeking)}
+        return all(np.array(plan(one).with_concurrences)[few].all() for one in numbers)
+
+    return least(is_measured)
