@@ -27,6 +27,8 @@ from sktensor_dp.topics.shrinkage import LEAST_SHARE
 
 # Tokens of all drawn documents, and most pairs of these and topics, which memory holds at once.
 DRAWN, PAIRS = 2**18, 2**22
+# Fewest documents of a draw.
+LEAST_DRAWN = 50
 # Most draws of documents, and most topics of which each may hold some of each other: of more, a
 # topic moves towards their mean, and in size.
 DRAWS, MOST_PAIRED = 3, 16
@@ -180,12 +182,14 @@ class _Task:
     def _length(self) -> float:
         """Tokens of documents, as clips leave as many of them as steps released."""
         start, released = self._start, self._released
-        length = max(start.length, 1.0)
-        if released.of_persons:
+        # Few documents are drawn of so many tokens that memory does not hold more.
+        longest = self._n_tokens / LEAST_DRAWN
+        length = min(max(start.length, 1.0), longest)
+        if released.of_persons or length == longest:
             return length
         total = float((released.scales * released.mean).sum())
         for _ in range(4):
-            n = int(np.clip(2**13 / length, 50, 1000))
+            n = int(np.clip(2**13 / length, LEAST_DRAWN, 1000))
             documents, _ = _documents(start, length, n, as_generator(1))
             totals = [
                 float((released.scales * query.total(documents)[rows]).sum()) / n
@@ -194,14 +198,21 @@ class _Task:
             # Of clipped documents the total grows with the root of their length.
             ratio = total / max(float(np.mean(totals)), 1e-9)
             length = float(np.clip(length * ratio**1.5, 1.0, 4 * max(start.length, 1.0)))
+            length = min(length, longest)
         return length
+
+    @property
+    def _n_tokens(self) -> int:
+        """Number of tokens to draw at once."""
+        return min(DRAWN, PAIRS // len(self._start.topics))
 
     def drawn(self, at: Floats) -> _Drawn:
         """Draw documents from the model after moves, and make the steps over them."""
         model, released, sums = self.model(at), self._released, _Sums()
         n_steps, rng = len(released.steps), as_generator(0)
-        tokens = min(DRAWN, PAIRS // len(model.topics))
-        n = 2 * max(int(tokens / self._length / n_steps / 2), 25)  # two halves
+        n = 2 * max(
+            int(self._n_tokens / self._length / n_steps / 2), LEAST_DRAWN // 2
+        )  # two halves
         slopes = self._slopes_of_concentration(at)
         for query, rows in released.steps:
             documents, shares = _documents(model, self._length, n, rng)

@@ -597,7 +597,7 @@ def held_of_kinds(seed, n, epsilon, lab):
     scaler = scale_by_ranges(RANGES)
     model = PrivateGaussianMixture(3, data_norm="auto", epsilon=epsilon, random_state=0)
     model.fit(scaler.fit_transform(X))
-    means, ((low, high), _, doubt) = scaler.transform(means), intervals_of(model, 0.9)
+    means, ((low, high), _, doubt, _) = scaler.transform(means), intervals_of(model, 0.9)
     apart = np.linalg.norm((model.means_[:, None] - means)[:, :, :3], axis=2)
     found, right = linear_sum_assignment(apart)
     is_held = (low[found] <= means[right]) & (means[right] <= high[found])
