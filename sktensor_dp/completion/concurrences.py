@@ -22,7 +22,7 @@ class Concurrences:
     # show (I - J) e, J the parts of other rows in these means, which for rows of shares s by chance
     # is 1 s'. As effects have mean 0, J - 1 s' does for J.
 
-    excess: Floats  # (n_rows, n_rows): J - 1 s'; eigenvalues near 1: units hardly compare them
+    excess: Floats  # (n_rows, n_rows): J - 1 s'; near eigenvalues of 1 units compare nothing
     variances: Floats  # (n_rows,): of each number of a row, by noise
 
     @classmethod
@@ -54,8 +54,8 @@ def _shrunk(beyond: Floats, weights: Floats, sigma: float) -> Floats:
     # An eigenvalue t shows as t + edge^2 / 4t (Baik, Ben Arous & Peche 2005).
     found = (np.abs(values) + np.sqrt(np.maximum(values**2 - edge**2, 0.0))) / 2
     found = np.where(np.abs(values) > edge, np.sign(values) * found, 0.0)
-    # Over weights, nobody compares rows of an eigenvalue of 1: what is left of it is no surer than
-    # its noise.
+    # Over roots of weights, an eigenvalue of 1 says that nobody compares rows along its axis. What
+    # it lacks of 1 is taken to be its noise at least.
     roots = np.sqrt(weights)
     values, axes = np.linalg.eigh((axes * found) @ axes.T / np.multiply.outer(roots, roots))
     found = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
@@ -65,7 +65,7 @@ def _shrunk(beyond: Floats, weights: Floats, sigma: float) -> Floats:
 def solved(
     shown: Floats, effects: Floats, noise: Floats, sampling: Floats, prior_variance: float
 ) -> tuple[Floats, Floats]:
-    """Posterior means and variances of effects b, of which `effects` are ``shown @ b``, and errors.
+    """Posterior means and variances of effects b, if `effects` are ``shown @ b`` plus errors.
 
     `noise` and `sampling` (n_rows,) are variances, the latter by entries of rows.
     """

@@ -379,6 +379,8 @@ class PersonPlan:
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned uses that one release of each mode takes
     with_concurrences: tuple[bool, ...]  # of each shared mode: whether they are released
+    # Of each shared mode: deviation of their noise, over the largest that does not hide them.
+    concurrence_noise: tuple[float, ...]
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -450,36 +452,39 @@ def plan_persons(
         uses[SharedFactorSums.name] = n_sweeps
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
-    told = with_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
+    told, noise = plan_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, told)
+    return PersonPlan(
+        unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, told, noise
+    )
 
 
-def with_concurrences(
+def plan_concurrences(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float, shares: dict[str, float],
     uses: dict[str, int],
-) -> tuple[bool, ...]:  # fmt: skip
-    """Give `RowConcurrences` a part of the shares and uses of biases, for modes where it tells any.
+) -> tuple[tuple[bool, ...], tuple[float, ...]]:  # fmt: skip
+    """Plan a `RowConcurrences`, in `shares` and `uses`, for each mode of which it tells chains.
 
-    Returns a flag for each shared mode.
+    Its share is taken from that of biases. Returned are `with_concurrences` and `concurrence_noise`
+    of the plan.
     """
     lengths = np.delete(shape, unit_mode)
     if delta == 0 and not math.isinf(epsilon):
-        return (False,) * len(lengths)
+        return (False,) * len(lengths), (math.inf,) * len(lengths)
     of_each = shares[SharedRowSums.name] / len(lengths)
     mu = math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta)
     mu *= math.sqrt(of_each / math.fsum(shares.values()))
     # If each unit compared two rows, a row would have n_units sqrt(2) / n_rows of comparisons: they
     # tell chains from chance if eigenvalues by noise are below 1. Two rows are no chain.
     noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
-    most = defaults.LARGEST_CONCURRENCE_FRACTION
-    told = (lengths > 2) & (lengths <= MOST_CONCURRENT) & (noise**2 < most)
+    largest = math.sqrt(defaults.LARGEST_CONCURRENCE_FRACTION)
+    told = (lengths > 2) & (lengths <= MOST_CONCURRENT) & (noise < largest)
     if told.any():
         fraction = max(defaults.CONCURRENCE_FRACTION, float(noise[told].max()) ** 2)
         shares[RowConcurrences.name] = told.sum() * fraction * of_each
         shares[SharedRowSums.name] -= told.sum() * fraction * of_each
         uses[RowConcurrences.name] = int(told.sum())
-    return tuple(told.tolist())
+    return tuple(told.tolist()), tuple((noise / largest).tolist())
 
 
 def trial_sweeps(n_sweeps: int) -> int:

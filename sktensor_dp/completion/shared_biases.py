@@ -159,7 +159,7 @@ class _Comparison(NamedTuple):
 
     releases: list[EffectRelease]  # about effects that are nearer by what residuals do not show
     shown: Floats  # (n_rows, n_rows): what residuals show of errors of effects
-    errors: Floats  # (n_rows, n, n): mean products of errors of effects, as `shown` errs
+    errors: Floats  # (n_rows, n, n): mean products of errors that noise in `shown` makes
 
 
 @dataclass
@@ -722,9 +722,10 @@ def fit_by_corrected_deviation(
 def add_errors_of_deviation(
     biases: Sequence[SharedBiases], deviation_and_share: Callable[..., tuple[float, float]]
 ) -> None:
-    """Add to variances of effects how far the error of the deviation of values moves effects.
+    """Count in variances of effects how far the error of the deviation of values moves effects.
 
-    Effects are fitted again by a deviation that is one standard error lower, and higher.
+    Effects are fitted again by a deviation that is one standard error lower, and higher. Variances
+    become the mean of their squared moves and variances in these two fits.
     """
     squares: list[list[Floats]] = [[] for _ in biases]  # mean square errors, (n_rows,), of each fit
     for at in (-1.0, 1.0):

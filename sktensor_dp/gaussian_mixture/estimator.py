@@ -71,10 +71,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         a round one, by their known noise; "full" therefore costs little on round groups.
     data_norm : float, "auto" or None, default=None
         Public Euclidean norm, required: samples are scaled down to it in second moments and final
-        means of one group, else to eight times it. ``"auto"`` spends two percent of the budget on a
-        noisy histogram, and takes the norm that one sample in a hundred exceeds, or with ``groups``
-        the mean norm of one group in a hundred. Scale columns of different units first
-        (:func:`~sktensor_dp.scale_by_ranges`).
+        means of one group, to a thousand times it where missing cells are counted, else to eight
+        times it. ``"auto"`` spends two percent of the budget on a noisy histogram, and takes the
+        norm that one sample in a hundred exceeds, or with ``groups`` the mean norm of one group in
+        a hundred. Scale columns of different units first (:func:`~sktensor_dp.scale_by_ranges`).
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6

@@ -259,7 +259,8 @@ def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[Floats, F
     """
     _, k, n_coordinates = differences.shape
     squares = np.square(differences).sum(axis=2)[:, :, None]
-    # Likelihood of n differences of variance v / u over that of variance v: u^(n/2) e^((1-u) S/2v).
+    # Likelihood of n coordinates of variance 1 / u, over that of variance 1: u^(n/2) e^((1-u) S/2)
+    # with S the sum of their squares.
     parts = (np.arange(200) + 0.5) / 200  # u
     log_odds = n_coordinates / 2 * np.log(parts) + (1 - parts) * squares / 2
     largest = log_odds.max(axis=(0, 2))

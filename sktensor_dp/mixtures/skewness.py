@@ -100,7 +100,7 @@ class SharedTails(NamedTuple):
     """Expected tails (d,) that groups share in each column, by released shifts."""
 
     logs: Floats  # mean deviation of logs
-    square: Floats  # root mean square of the squared deviation; moves of means are as large
+    square: Floats  # root mean square of the squared deviation, as moves of means grow with it
     cut: Floats  # root mean square of the `cut` of `Tails`
     spread: Floats  # root mean square of the `spread` of `Tails`
 

@@ -83,9 +83,9 @@ class PrivateSpectralLDA(
         Privacy parameter in [0, 1); well below one over the number of documents.
         0 asks for pure differential privacy, by Laplace and spherical Laplace noise.
     doc_topic_prior : float, "auto" or None, default="auto"
-        Dirichlet parameter of each topic's share in a document, from 0 to 1e10. ``"auto"``
-        estimates it from the released moments; None means ``1 / n_components``; 0 means that
-        every document has one topic.
+        Mean Dirichlet parameter of the shares of ``n_components`` topics in a document, from 0 to
+        1e10; if fewer are kept, their sum stays. ``"auto"`` estimates it from the released moments;
+        None means ``1 / n_components``; 0 means that every document has one topic.
     word_frequencies : array-like of shape (n_features,), mapping or None, default=None
         Public frequencies of the words (:func:`~sktensor_dp.datasets.load_word_frequencies`),
         in the order of columns, or a mapping by names of columns; they need not sum to 1.

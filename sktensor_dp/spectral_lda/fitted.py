@@ -50,7 +50,8 @@ class FittedTopics:
     # (k, k, k): for each topic the covariances of what texts of each topic give it too much; None
     # for none.
     mixing_covariance: Floats | None = None
-    # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps were made.
+    # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps were made, or
+    # one topic alone is left.
     shown: Floats | None = None
 
 

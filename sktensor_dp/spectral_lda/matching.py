@@ -210,9 +210,8 @@ class _Task:
         """Draw documents from the model after moves, and make the steps over them."""
         model, released, sums = self.model(at), self._released, _Sums()
         n_steps, rng = len(released.steps), as_generator(0)
-        n = 2 * max(
-            int(self._n_tokens / self._length / n_steps / 2), LEAST_DRAWN // 2
-        )  # two halves
+        n_each = max(int(self._n_tokens / self._length / n_steps), LEAST_DRAWN)
+        n = 2 * (n_each // 2)  # two halves
         slopes = self._slopes_of_concentration(at)
         for query, rows in released.steps:
             documents, shares = _documents(model, self._length, n, rng)
