@@ -7,7 +7,7 @@ LEAST_ROW_WEIGHT = 0.5
 # Least and largest fraction of the budget for biases that tells how persons compare rows, in modes
 # of few rows: in between it is the least at which noise does not hide it.
 CONCURRENCE_FRACTION = 0.05
-LARGEST_CONCURRENCE_FRACTION = 0.1
+CONCURRENCE_CAP = 0.1
 # Prior scale of the logarithm of the ratio of effects of medians to effects of means, where values
 # of all persons vary; also of the part of effects that a release misses where persons have entries
 # in a part of the rows alone.

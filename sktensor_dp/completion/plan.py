@@ -477,7 +477,7 @@ def plan_concurrences(
     # If each unit compared two rows, a row would have n_units sqrt(2) / n_rows of comparisons: they
     # tell chains from chance if eigenvalues by noise are below 1. Two rows are no chain.
     noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
-    largest = math.sqrt(defaults.LARGEST_CONCURRENCE_FRACTION)
+    largest = math.sqrt(defaults.CONCURRENCE_CAP)
     told = (lengths > 2) & (lengths <= MOST_CONCURRENT) & (noise < largest)
     if told.any():
         fraction = max(defaults.CONCURRENCE_FRACTION, float(noise[told].max()) ** 2)
