@@ -2,10 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaincinv
 from scipy.stats import chi, chi2
 
@@ -22,7 +20,7 @@ from sktensor_dp.completion.shared_biases import (
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import MOMENT_WEIGHT, ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.tensor.largest_of_noise import edge_of_noise, largest_of_noise
+from sktensor_dp.tensor.largest_of_noise import beyond_noise, edge_of_noise, largest_of_noise
 from sktensor_dp.tensor.normal_equations import posterior_rows
 
 # Least eigenvalue of a matrix before its root is taken, relative to the largest.
@@ -289,17 +287,6 @@ def moment_noise(sigma: float, n_columns: int | Integers, last: int) -> Floats:
     """
     # The mean brings the variance r^2 sigma^2 / last, and the trace r sigma^2.
     return np.asarray(sigma * n_columns * np.sqrt(1 / last + 1 / n_columns))
-
-
-def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
-    """Eigenvalues without noise, from those of a noisy matrix; 0 where noise could explain them.
-
-    `noise` is the deviation on the diagonal.
-    """
-    # An eigenvalue v appears as v + e^2 / 4 v, e the edge of the noise.
-    edge = edge_of_noise(noise, len(values))
-    above = np.maximum(values, edge)
-    return np.where(values > edge, (above + np.sqrt((above - edge) * (above + edge))) / 2, 0.0)
 
 
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.largest_of_noise import beyond_noise
 
 # Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-130
@@ -50,10 +51,7 @@ def _shrunk(beyond: Floats, weights: Floats, sigma: float) -> Floats:
     """Concurrences `beyond` chance without what noise of deviation `sigma` could explain."""
     # They are nearly symmetric, and noise of means with the transpose has half the variance.
     values, axes = np.linalg.eigh((beyond + beyond.T) / 2)
-    edge = sigma * math.sqrt(2 * len(values))  # largest eigenvalue of noise (Wigner 1958)
-    # An eigenvalue t shows as t + edge^2 / 4t (Baik, Ben Arous & Peche 2005).
-    found = (np.abs(values) + np.sqrt(np.maximum(values**2 - edge**2, 0.0))) / 2
-    found = np.where(np.abs(values) > edge, np.sign(values) * found, 0.0)
+    found = np.sign(values) * beyond_noise(np.abs(values), sigma)
     # Over roots of weights, an eigenvalue of 1 says that nobody compares rows along its axis. What
     # it lacks of 1 is taken to be its noise at least.
     roots = np.sqrt(weights)

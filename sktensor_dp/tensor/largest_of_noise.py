@@ -1,9 +1,12 @@
-"""Size of the largest eigenvalue or component that noise alone shows."""
+"""Size of the largest eigenvalue or component that noise alone shows, and what is beyond it."""
 
 import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.tensor.arrays import Floats
 
 # Probability that noise passes for a component, and the quantile of the Tracy-Widom law of order
 # one (of the largest eigenvalue of noise) at it.
@@ -18,6 +21,18 @@ def edge_of_noise(sigma: Any, size: Any) -> Any:
     # Entries off the diagonal have deviation s = sigma / sqrt(2), and the largest eigenvalue is
     # about 2 s sqrt(size).
     return sigma * np.sqrt(2 * size)
+
+
+def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
+    """Eigenvalues without noise, from those of a noisy matrix; 0 where noise could explain them.
+
+    `noise` is the deviation on the diagonal.
+    """
+    # An eigenvalue v appears as v + e^2 / 4 v, e the edge of the noise (Baik, Ben
+    # Arous & Peche, 2005).
+    edge = edge_of_noise(noise, len(values))
+    above = np.maximum(values, edge)
+    return np.where(values > edge, (above + np.sqrt((above - edge) * (above + edge))) / 2, 0.0)
 
 
 def largest_over_edge(size: int, n_blocks: int) -> float:

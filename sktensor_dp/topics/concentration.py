@@ -154,7 +154,7 @@ class _ScaledPairs:
 
 @dataclass(frozen=True, eq=False)
 class PairsOfTopics:
-    """What released pairs of words tell of the concentration of topics, and of their mixtures."""
+    """Released pairs of words, as they tell of the concentration of topics and their mixtures."""
 
     topics: Floats  # (k, d): of the words, in units of the errors of their pairs
     between: Floats  # (k, k): released pairs off the diagonal, which has noise of its own, by these
