@@ -9,7 +9,7 @@ OFFSET = 0.5
 SPARE = 2
 # Number of spheres in the start for each group, and of EM steps of spheres.
 SPHERES, SPHERE_STEPS = 4, 5
-# Rows times mu, for each group and column, that allow one EM step beyond the fewest but one.
+# Rows times mu, for each group and column, that pay for one EM step; the first pays for the fewest.
 ROWS_A_STEP = 12.0
 # Quantile of the length of normal rows at which statistics are clipped; of EM steps the least one.
 QUANTILE = 0.9

@@ -24,7 +24,7 @@ class FittedMixture:
     """Mixture by released values, and other results of a fit."""
 
     model: Gaussians
-    gains: Floats  # released mean log-density of 2, 3, ... groups over that of one group less
+    gains: Floats  # released mean log-density of j = 2, 3, ... groups, less that of j - 1
     mean_square: float  # mean squared norm of means after the first half of the steps
     skewness: Floats  # (d,): expected deviation of logs of the tail that groups share
     errors: MeanErrors

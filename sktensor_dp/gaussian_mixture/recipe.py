@@ -56,7 +56,7 @@ from sktensor_dp.mixtures.skewness import (
 )
 from sktensor_dp.mixtures.start import (
     SPHERE_SCALES,
-    scaled_to_radius,
+    scaled_down_to_radius,
     small_spheres,
     spheres_after_step,
 )
@@ -178,7 +178,7 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     # The last entry is the mean square of the constant coordinate: `offset` squared, or down to
     # half of it if rows have missing cells.
     constant = np.sqrt(np.clip(second.value[-1, -1], offset**2 / 2, offset**2))
-    mean = scaled_to_radius(second.value[-1:, :-1] / constant, radius)[0]
+    mean = scaled_down_to_radius(second.value[-1:, :-1] / constant, radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
     noise = max(second.sigma, LEAST_VARIANCE * radius**2)
     if plan.n_components == 1:
@@ -299,7 +299,7 @@ def of_type(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
     if plan.covariance_type == "spherical":
         sizes = np.trace(covariances, axis1=1, axis2=2) / d
         covariances = sizes[:, None, None] * np.eye(d)
-    return Gaussians(model.weights, scaled_to_radius(model.means, radius), covariances)
+    return Gaussians(model.weights, scaled_down_to_radius(model.means, radius), covariances)
 
 
 def release_number(

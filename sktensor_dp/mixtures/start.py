@@ -64,7 +64,7 @@ def small_spheres(
     leading = np.maximum(values[n_rest:], max(noise, LEAST_OF_LARGEST * abs(values[-1])))
     basis, outside = vectors[:, n_rest:], vectors[:, :n_rest]
     # A row is at most two radii from the mean, about which centres are.
-    centres = scaled_to_radius(
+    centres = scaled_down_to_radius(
         _spread_points(n_spheres, n_directions, rng) * np.sqrt(leading), 2 * radius
     )
     # Spheres that fill the volume of one have its radius over the n-th root of their number.
@@ -103,7 +103,7 @@ def spheres_after_step(
         _put_beside_heaviest(np.flatnonzero(~alive), shares, centres, variance, rng)
     elif alive.any():
         shares, centres = shares[alive] / shares[alive].sum(), centres[alive]
-    centres = scaled_to_radius(centres, 2 * radius)
+    centres = scaled_down_to_radius(centres, 2 * radius)
     return Spheres(shares, centres, variance, spheres.basis, spheres.mean, spheres.rest)
 
 
@@ -133,8 +133,8 @@ def _shrunk_to_mean(values: Floats, noise: float) -> Floats:
     return np.maximum(mean + kept_fraction * about_mean, least_left * mean)
 
 
-def scaled_to_radius(points: Floats, radius: float) -> Floats:
-    """Rows of `points`, scaled down to the length `radius` where they are longer."""
+def scaled_down_to_radius(points: Floats, radius: float) -> Floats:
+    """Scale rows of `points` that are longer than `radius` down to that length."""
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     return points * (radius / np.maximum(lengths, max(radius, 1e-300)))
 

@@ -149,7 +149,7 @@ def parameter_errors(
         products[j, 1:, j, 1:] += unmade_variance[j] * model.covariances[j]
     unknown = 1 + np.flatnonzero(is_unknown.any(axis=0))
     products[:, unknown] = products[:, :, :, unknown] = np.nan
-    if len(unknown) == d:  # a tail makes rows of one group another's
+    if len(unknown) == d:  # no column says which group rows are of
         products[:] = np.nan
     return ParameterErrors(products)
 

@@ -285,7 +285,7 @@ class RowFrame:
 
 
 def scaled_rows(chunk: SampleChunk, rows: RowIndex, radius: float) -> Any:
-    """Rows of a chunk, scaled down to `radius`; missing cells are 0."""
+    """Rows of a chunk, those longer than `radius` scaled down to it; missing cells are 0."""
     X = chunk.X[rows]
     scales = chunk.scales(radius)[rows]
     if sp.issparse(X):  # no cell is missing

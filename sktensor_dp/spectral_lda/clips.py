@@ -39,7 +39,7 @@ class Clips:
         self.limits: dict[str, float] = {}
 
     def release_for_counts(self, quantile: float) -> Clip:
-        """Clip of mean counts, at the limit that `_release` chooses; empty documents have none."""
+        """Clip of mean counts, at the limit that `_release` chooses; units without tokens do not count."""
         bins = TOKEN_BINS if self._ask.is_pure else CLIPPED_NORMS["counts"]
         return self._release(
             "counts", CountNorm(count_order(self._ask)), quantile, bins, min_tokens=1
@@ -68,7 +68,7 @@ class Clips:
         """Choose the limit of a `norm`: a public one, none without noise, or a noisy quantile.
 
         The histogram has `bins` as in CLIPPED_NORMS. It counts units, scaled by `clips`, that have
-        a document of `min_tokens` tokens.
+        a document of at least `min_tokens` tokens.
         """
         if name in self._public_limits:
             limit = float(self._public_limits[name])

@@ -650,9 +650,8 @@ class PrivateSpectralLDA(
         expected = warnings_of_cap(self.n_components, n_features, "topics")
         if n_features >= WIDE * largest_plan.n_words:
             expected += (UserWarning(
-                f"X has {n_features:,} columns, and for so many units only pairs of the "
-                f"{largest_plan.n_words:,} most frequent are released; the time of a fit grows "
-                "with all columns. Pass a smaller n_features to HashingVectorizer, or choose words "
+                f"X has {n_features:,} columns, and pairs of at most the {largest_plan.n_words:,} "
+                "most frequent are released; the time of a fit grows with all columns. Pass a smaller n_features to HashingVectorizer, or choose words "
                 "by PrivateCountVectorizer."
             ),)  # fmt: skip
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
