@@ -463,7 +463,7 @@ def check_inputs(
         error.add_note(  # in Python
             "To go on all the same, fit with the rest of the budget: the check is paid for."
         )
-        if strict := [*{*check.too_few} - {*may_fail, ALL}]:
+        if strict := [name for name in check.too_few if name not in (*may_fail, ALL)]:
             error.add_note(f"If so many may fail, pass may_fail={strict}.")
         raise error
     return check
@@ -497,6 +497,7 @@ def stopped_by_noise(sigma_of_all: float, n_units: float) -> str:
 
 def sigma_of_length(length: float, sigma: float) -> float:
     """Deviation of the noise of a typical length, of a check whose fractions have `sigma`."""
+    # The length is exp(L) - 1, where L / LOG_LONGEST is such a fraction.
     return (1 + length) * LOG_LONGEST * sigma
 
 

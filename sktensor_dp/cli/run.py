@@ -167,7 +167,7 @@ class Run:
 
     @property
     def added_to(self) -> list[str]:
-        """Names of the models but the one that may be `added` to them."""
+        """Names of all models but `added`, which may be fitted later, beside them."""
         return [name for name in self.models if name != self.added]
 
     @property
@@ -384,8 +384,9 @@ class Run:
         if self.options.no_check:
             stated["checked first"] = "no, by --no-check"
         if self.checked is not None:
-            accepted = " Accepted by --no-check." if self.checked.too_few else ""
-            stated["checked first"] = f"{self.checked}{accepted * self.options.no_check}"
+            is_accepted = self.options.no_check and self.checked.too_few
+            accepted = " Accepted by --no-check." if is_accepted else ""
+            stated["checked first"] = f"{self.checked}{accepted}"
         return {**stated, "file": self.file_name, **self.used.stated}
 
     def asked_settings(self) -> dict[str, str]:

@@ -377,7 +377,7 @@ class Topics(Run):
         of_groups = []
         if self._has_groups():
             of_groups = [self._forecast_of_groups(), *self._listed_groups.doubts()]
-        if self.used.adds:
+        if self.used.adds:  # topics are those of an earlier run
             return of_groups
         of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
         likely = f"{self.forecast().likely}{self._on_half()}"

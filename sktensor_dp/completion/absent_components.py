@@ -101,7 +101,10 @@ def _warning_of_unseen(
     noun, more = "entries", ""
     if model.unit_mode is not None:
         noun, each = "units", n_observed / n_units
-        more = f" By released sums units have about {each:,.3g} entries on average, counting units without any."
+        more = (
+            f" By released sums units have about {each:,.3g} entries on average, counting those "
+            "without any."
+        )
     seen = "none above noise and chance at"
     if stopped:
         seen = (

@@ -82,7 +82,7 @@ class Chains:
 
 def _are_sure(plan: PersonPlan) -> NDArray[np.bool_]:
     """Mask of shared modes of whose chains released concurrences tell enough."""
-    return np.array(plan.with_concurrences) & (SURE * np.array(plan.concurrence_noise) < 1)
+    return SURE * np.array(plan.concurrence_noise) < 1
 
 
 def _least_measured(

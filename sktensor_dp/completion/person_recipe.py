@@ -171,8 +171,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         SharedBiases(ask, mode, values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
     ]  # fmt: skip
-    for of_mode, is_released in zip(biases, plan.with_concurrences, strict=True):
-        if is_released:
+    for of_mode, noise in zip(biases, plan.concurrence_noise, strict=True):
+        if math.isfinite(noise):
             of_mode.release_concurrences()
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):

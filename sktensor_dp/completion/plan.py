@@ -378,8 +378,8 @@ class PersonPlan:
     n_level_uses: int
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned uses that one release of each mode takes
-    with_concurrences: tuple[bool, ...]  # of each shared mode: whether they are released
-    # Of each shared mode: deviation of their noise, over the largest that does not hide them.
+    # Of each shared mode: deviation of noise of concurrences, over the largest that does not hide
+    # them; infinite where they are not released.
     concurrence_noise: tuple[float, ...]
     perturbation: ClassVar[str] = "sufficient_statistics"
 
@@ -452,25 +452,22 @@ def plan_persons(
         uses[SharedFactorSums.name] = n_sweeps
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
-    told, noise = plan_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
+    noise = plan_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(
-        unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, told, noise
-    )
+    return PersonPlan(unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, noise)
 
 
 def plan_concurrences(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float, shares: dict[str, float],
     uses: dict[str, int],
-) -> tuple[tuple[bool, ...], tuple[float, ...]]:  # fmt: skip
+) -> tuple[float, ...]:  # fmt: skip
     """Plan a `RowConcurrences`, in `shares` and `uses`, for each mode of which it tells chains.
 
-    Its share is taken from that of biases. Returned are `with_concurrences` and `concurrence_noise`
-    of the plan.
+    Its share is taken from that of biases. Returned is `concurrence_noise` of the plan.
     """
     lengths = np.delete(shape, unit_mode)
     if delta == 0 and not math.isinf(epsilon):
-        return (False,) * len(lengths), (math.inf,) * len(lengths)
+        return (math.inf,) * len(lengths)
     of_each = shares[SharedRowSums.name] / len(lengths)
     mu = math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta)
     mu *= math.sqrt(of_each / math.fsum(shares.values()))
@@ -484,7 +481,7 @@ def plan_concurrences(
         shares[RowConcurrences.name] = told.sum() * fraction * of_each
         shares[SharedRowSums.name] -= told.sum() * fraction * of_each
         uses[RowConcurrences.name] = int(told.sum())
-    return tuple(told.tolist()), tuple((noise / largest).tolist())
+    return tuple(np.where(told, noise / largest, math.inf).tolist())
 
 
 def trial_sweeps(n_sweeps: int) -> int:

@@ -100,6 +100,7 @@ def share_by_size(size: float, clip: float, deviation: float) -> float:
     units of values.
     """
     shares = np.geomspace(LEAST_SEVERAL, 1.0, N_SHARES)
+    # Mean size, in clips, of clipped normal residuals: those that vary by deviation / sqrt(share).
     z = clip * np.sqrt(shares) / deviation
     sizes = shares * (math.sqrt(2 / math.pi) * -np.expm1(-(z**2) / 2) / z + 2 * ndtr(-z))
     return float(np.interp(size, sizes, shares))

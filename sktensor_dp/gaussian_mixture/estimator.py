@@ -638,8 +638,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         low, high : ndarray of shape (n_components_,)
-            Bounds within 0 and 1; NaN if groups are skewed in a column (``skewness_``), or if in each
-            column a group has nearly one value.
+            Bounds within 0 and 1; NaN if groups are skewed in a column (``skewness_``), or if
+            each column has nearly one value in a group.
 
         Warns
         -----

@@ -215,6 +215,7 @@ def after_spare(
 ) -> tuple[Gaussians, StepMoments]:  # fmt: skip
     """Merge spare groups of a start, or leave them out, in the model and in averaged moments."""
     merged = without_spare(model, plan.n_components)
+    # The group of `found` that took each group of the model: `frames` are theirs.
     found, into = of_type(merged, plan, radius), merged.members.argmax(axis=0)
     frames = Gaussians(model.weights, found.means[into], found.covariances[into])
     variances = carried_variances(average, frames, statistics)
@@ -324,7 +325,8 @@ def release_number(
 def nearest(fewer: Gaussians, model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
     """Mixture of as many groups as `fewer` nearest to `model`, by EM steps on points of that.
 
-    `fewer` are merged groups that no steps have fitted: over these any group more seems to gain.
+    `fewer` are groups of `model`, merged and not fitted again: any further group would seem to gain
+    much over such a mixture.
     """
     if len(fewer.weights) == len(model.weights):
         return fewer

@@ -248,6 +248,7 @@ def _after_steps(rates: Floats, parts: Floats) -> _AfterSteps:
         noise = noise * (1 - rate * parts) ** 2 + rate**2
         of_whole = of_whole * (1 - rate) ** 2 + rate**2
     kept = left / np.maximum(left_halfway, 1e-300)
+    # Of the end less the middle, whose errors have the covariance `kept * noise_halfway`.
     of_moves = noise + (1 - 2 * kept) * noise_halfway
     return _AfterSteps(left, left_halfway, noise / of_whole, of_moves / of_whole)
 

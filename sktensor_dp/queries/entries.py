@@ -105,7 +105,8 @@ class RowSums(Query):
     def l2_sensitivity(self) -> float:
         """Width of the range times the largest L2 norm of an entry's weights over the modes.
 
-        Squares cost nothing: they are nearer, the farther apart values are.
+        The sum of squares adds nothing: the farther apart two values are, the less their squares
+        can differ (`square_weight`).
         """
         return 2 * self.half * SUM_SLACK * self._largest_norm
 

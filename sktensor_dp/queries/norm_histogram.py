@@ -11,7 +11,7 @@ from sktensor_dp.tensor.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class NormHistogram(NormBins):
-    """Histogram of units by `norm`, after `clips`; of those with a document of `min_tokens` or more."""
+    """Histogram by `norm`, after `clips`, of units with a document of at least `min_tokens`."""
 
     # It reads chunks of counts, and of samples and texts, which have neither clips nor tokens.
     name, family = "norm_histogram", "counts"

@@ -39,7 +39,7 @@ class Clips:
         self.limits: dict[str, float] = {}
 
     def release_for_counts(self, quantile: float) -> Clip:
-        """Clip of mean counts, at the limit that `_release` chooses; units without tokens do not count."""
+        """Clip of mean counts, at the limit that `_release` chooses by units with tokens."""
         bins = TOKEN_BINS if self._ask.is_pure else CLIPPED_NORMS["counts"]
         return self._release(
             "counts", CountNorm(count_order(self._ask)), quantile, bins, min_tokens=1

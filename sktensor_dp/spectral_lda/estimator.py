@@ -651,8 +651,8 @@ class PrivateSpectralLDA(
         if n_features >= WIDE * largest_plan.n_words:
             expected += (UserWarning(
                 f"X has {n_features:,} columns, and pairs of at most the {largest_plan.n_words:,} "
-                "most frequent are released; the time of a fit grows with all columns. Pass a smaller n_features to HashingVectorizer, or choose words "
-                "by PrivateCountVectorizer."
+                "most frequent are released; the time of a fit grows with all columns. Pass a "
+                "smaller n_features to HashingVectorizer, or use PrivateCountVectorizer."
             ),)  # fmt: skip
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
             plan = self._plan(ask.n_units, n_features)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.confusion import confusion, without
+from sktensor_dp.topics.confusion import confusion, without_hidden
 from sktensor_dp.topics.inference import TINY
 
 
@@ -39,7 +39,7 @@ def share_of_hidden(model: Any) -> tuple[float, float]:
     exist, or none.
     """
     shares, hidden = model.topic_prior_ / model.topic_prior_.sum(), model.hidden()
-    moved = np.abs(shares @ without(model.components_, hidden) - shares) / 2
+    moved = np.abs(shares @ without_hidden(model.components_, hidden) - shares) / 2
     return float(shares[hidden].sum()), float(moved.max(initial=0.0, where=~hidden))
 
 

@@ -47,7 +47,7 @@ from sktensor_dp.spectral_lda.share_noise import (
     variance_terms,
 )
 from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.topics.confusion import comparable_shares, without
+from sktensor_dp.topics.confusion import comparable_shares, without_hidden
 from sktensor_dp.topics.inference import TINY
 from sktensor_dp.topics.shrinkage import deviation_moments
 
@@ -226,7 +226,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             self._refuse_noise(chunks.n_units, model, confusion, chunks.grouped)
         of_model = {
             "confusion_": confusion, "visibility_": model._visibility(),
-            "without_hidden_": without(model.components_, model.hidden()),
+            "without_hidden_": without_hidden(model.components_, model.hidden()),
             "mixing_covariance_": model.mixing_covariance_, "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
         return self._fit_units(chunks, of_model)

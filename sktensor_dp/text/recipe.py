@@ -33,9 +33,9 @@ def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fi
     by_buckets = plan.needed_in_bucket > 0  # not without noise
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
-        # At equal weights a word gets the votes of its bucket times the root of `max_words`, as a
-        # document has norm 1 in buckets, and this root in votes. Words with `enough` in their
-        # bucket get the weight 1, commoner and rarer ones less; in buckets that may be noise, 0.
+        # A document has norm 1 in buckets, and the root of `max_words` in votes: at equal weights a
+        # word gets that root times the sum in its bucket. Words with `enough` in their bucket get
+        # the weight 1, commoner and rarer ones less, and those in buckets that may be noise 0.
         enough = defaults.AIM * plan.needed_votes / math.sqrt(plan.max_words)
         ratios = enough / np.maximum(buckets, plan.needed_in_bucket)
         is_shown = buckets >= plan.needed_in_bucket

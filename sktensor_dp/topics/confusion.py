@@ -55,10 +55,11 @@ def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Flo
     return np.asarray(np.linalg.lstsq(shares, inferred, rcond=None)[0])
 
 
-def without(topics: Floats, hidden: NDArray[np.bool_]) -> Floats:
-    """Mixtures (k, k) of the topics left that have the words of `hidden` ones, a row for each.
+def without_hidden(topics: Floats, hidden: NDArray[np.bool_]) -> Floats:
+    """Mixtures (k, k) of the topics that are not `hidden`, a row for each topic.
 
-    Rows of the topics left are those of the identity, as are all rows if none is left.
+    A hidden topic becomes the mixture with words most like its own; a topic that is left, or each
+    if none is, stays itself.
     """
     rows, left = np.eye(len(topics)), np.flatnonzero(~hidden)
     if 0 < len(left) < len(topics):
