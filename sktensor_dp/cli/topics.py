@@ -3,7 +3,6 @@
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Self
@@ -15,6 +14,12 @@ from sktensor_dp import datasets
 from sktensor_dp.checks.display import as_text, counted, rounded_up
 from sktensor_dp.cli.document_shares import TextLabels, name_of, write_shares
 from sktensor_dp.cli.folder import Folder, runs_with
+from sktensor_dp.cli.group_forecast import (
+    NOISE_FACTORS,
+    GroupForecast,
+    cached_noise_of_seen,
+    topics_seen,
+)
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.public_lists import (
     FORMS,
@@ -42,11 +47,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, most_of
-from sktensor_dp.spectral_lda.share_noise import (
-    noise_by_topic,
-    noise_of_seen,
-    share_of_hidden,
-)
+from sktensor_dp.spectral_lda.share_noise import share_of_hidden
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.text.plan import WordForecast
@@ -57,13 +58,6 @@ from sktensor_dp.topic_page.page import Topic
 LENGTH, WORDS = 100, 2000
 # Fractions of the budget for words and topics, and, with --by, for shares of topics by group.
 WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
-# Factors on the noise of shares by group: of topics that have words of their own, and of topics
-# that share most words, as in forums and newsgroups.
-NOISE_FACTORS = 1.0, 10.0
-# Factor on that noise, and on the variance by chance, of persons with about four texts that differ
-# in group or topic, beside one text or texts that are alike: their norm is the root of four.
-FEW_TEXTS = 0.5
-LEVEL_REACH = NormalDist().inv_cdf(0.95)  # of intervals of level 90 %, in deviations
 LIKELY_FEW = VERDICTS[2]
 
 
@@ -163,7 +157,7 @@ class Topics(Run):
                 self._listed_groups.values, texts_per_person=texts, **common, **for_shares
             )
         self.models |= self.used.models  # fitted by an earlier run, in place of new ones
-        if self.used.adds and math.isinf(_noise_of_seen(self.models["topics"])):
+        if self.used.adds and math.isinf(cached_noise_of_seen(self.models["topics"])):
             raise NotEnoughDataError(
                 "Of the topics of the finished run in this folder none can be seen above the noise,"
                 " or there is one alone: their shares say nothing. --again learns all anew. "
@@ -310,7 +304,8 @@ class Topics(Run):
         group, likely too few if noise would hide those of all topics that were found.
         """
         if self.used.adds:
-            return VERDICTS[0] if self._shows(_noise_of_seen(self.models["topics"])) else LIKELY_FEW
+            noise = cached_noise_of_seen(self.models["topics"])
+            return VERDICTS[0] if self._shows(noise) else LIKELY_FEW
         if self._has_groups() and not self._shows(math.sqrt(self.options.topics)):
             return VERDICTS[-1]
         return super().verdict()
@@ -376,7 +371,9 @@ class Topics(Run):
         """Forecast of topics, of words unless they are public, and of shares by group if asked."""
         of_groups = []
         if self._has_groups():
-            of_groups = [self._forecast_of_groups(), *self._listed_groups.doubts()]
+            k = self.models["topics"].n_components_ if self.used.adds else self.options.topics
+            verdict = self.verdict() if self.used.adds else ""
+            of_groups = [self._of_groups().in_words(k, verdict), *self._listed_groups.doubts()]
         if self.used.adds:  # topics are those of an earlier run
             return of_groups
         of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
@@ -417,75 +414,15 @@ class Topics(Run):
             least_epsilon(lambda epsilon: reached(self.changed(epsilon=epsilon))),
         )
 
-    def _forecast_of_groups(self) -> str:
-        """Forecast of the noise of shares by group, and of their intervals."""
-        moved, head, found, if_uneven, ahead = self._moved, "Of", "", "", ""
-        n_groups = counted(len(self._listed_groups.values), "group")
-        k = self.models["topics"].n_components_ if self.used.adds else self.options.topics
-        bound, for_persons = self.options.texts_per_person or 0, self.unit == "person"
-        few_texts = FEW_TEXTS if for_persons and not bound else 1.0
-        if few_texts < 1:
-            ahead = (
-                " Lower ends are of persons who write about four texts each, of different groups; "
-                "of one text each noise is twice as large."
-            )
-        if self.used.adds:
-            head, found = f"{self.verdict().capitalize()}: of", " found"
+    def _of_groups(self) -> GroupForecast:
+        """Forecast of shares by group, of the topics found or of those asked for."""
+        shares, for_persons = self.models["shares"], self.unit == "person"
+        if self.used.adds or self._topics:
+            topics = topics_seen(self.models["topics"])
         else:
-            ahead += (
-                " Where topics share most words, as those of short texts do, the upper ends hold. "
-                "A run stops before it pays for shares that noise would hide."
-            )
-        if bound > 1:
-            if_uneven = (
-                f" if each person writes {bound:,} texts, by {moved(bound)} if each writes one"
-            )
-        elif few_texts < 1:
-            if_uneven = (
-                f", by {moved(2)} where some write far more of the same topics, by {moved(16)} "
-                "where of others (a few who write very much stay hidden, and may shift it further)"
-            )
-        return (
-            f"{head} each of {n_groups}, if texts are spread evenly, noise moves the share of a "
-            f"topic{found} ({1 / k:.1%} on average) by about {moved(few_texts, 1)} (one deviation)"
-            f"{if_uneven}; by more in a smaller group. Intervals of 90% for noise and chance reach "
-            f"about {self._reach(few_texts, max(bound, 1))} to either side, of which chance alone, "
-            "which no epsilon makes smaller, is "
-            f"{self._reach(few_texts, max(bound, 1), noise=False)}.{ahead}"
-        )
-
-    def _moved(self, least: float, most: float | None = None) -> str:
-        """Range over topics of the noise of shares, from `least` times it to `most` times."""
-        noise, factors = self._noise_of_groups(), [factor for factor, _ in self._of_topics()]
-        return _range(noise * least * min(factors), noise * (most or least) * max(factors))
-
-    def _reach(self, least: float, most: float, *, noise: bool = True) -> str:
-        """Range over topics of how far 90 % intervals reach, by chance and if asked by `noise`.
-
-        `least` and `most` are factors on noise, and on the variance by chance.
-        """
-        of_noise, reaches = self._noise_of_groups() * noise, []
-        for factor, share in self._of_topics():
-            # Confused topics blur noise and chance alike.
-            chance = self.models["shares"].expected_chance(self.n_units, share) * max(factor, 1.0)
-            reaches += [
-                LEVEL_REACH * math.hypot(of_noise * factor * times, chance * math.sqrt(times))
-                for times in (least, most)
-            ]
-        return _range(min(reaches), max(reaches))
-
-    def _of_topics(self) -> list[tuple[float, float]]:
-        """Factor on noise, and share, of each topic found; else of the clearest and most alike."""
-        model = self.models["topics"]
-        if not (self.used.adds or self._topics):
-            return [(factor, 1 / self.options.topics) for factor in NOISE_FACTORS]
-        seen, shares = ~model.hidden(), model.topic_prior_ / model.topic_prior_.sum()
-        return [*zip(noise_by_topic(model)[seen], shares[seen], strict=True)]
-
-    def _noise_of_groups(self) -> float:
-        """Noise of shares, as `TopicShares.expected_noise` has it."""
-        shares: TopicShares = self.models["shares"]
-        return shares.expected_noise(self.n_units, self.unit == "person")
+            topics = [(factor, 1 / self.options.topics) for factor in NOISE_FACTORS]
+        bound = self.options.texts_per_person or 0
+        return GroupForecast(shares, topics, self.n_units, for_persons, bound)
 
     def _forecast_of_words(self) -> WordForecast:
         """Forecast of words that are not public."""
@@ -537,13 +474,13 @@ class Topics(Run):
     def _why_no_shares(self, model: PrivateSpectralLDA) -> str:
         """Say why no shares of the topics of a fitted `model` are made; "" if they are."""
         none = "no shares by group were made, nor paid for"
-        if math.isinf(_noise_of_seen(model)):
+        if math.isinf(cached_noise_of_seen(model)):
             return f"So {none}; that epsilon is left."
         why = self._mostly_hidden(model)
-        if not (why or self.options.anyway or self._shows(_noise_of_seen(model))):
+        if not (why or self.options.anyway or self._shows(cached_noise_of_seen(model))):
             why = (
                 f"{LIKELY_FEW.capitalize()} {self.unit}s for shares by group: noise would move "
-                f"those of topics found by {self._moved(1)} or more"
+                f"those of topics found by {self._of_groups().moved(1)} or more"
             )
         if not why:
             return ""
@@ -632,17 +569,6 @@ class Topics(Run):
         labels = TextLabels(self._ids, self.options.id or "text")
         write_shares(folder, name, self.models["topics"], self._counts, labels)
         return name
-
-
-@lru_cache(1)
-def _noise_of_seen(model: PrivateSpectralLDA) -> float:
-    """Noise of shares of a model's topics, as `noise_of_seen` has it, for many forecasts."""
-    return noise_of_seen(model)
-
-
-def _range(low: float, high: float) -> str:
-    """Say from where to where a number of at most 1 may be, as percentages."""
-    return " to ".join(dict.fromkeys(f"{min(end, 1):.1%}" for end in (low, high)))
 
 
 def _heading(made: Manifest, place: str) -> str:

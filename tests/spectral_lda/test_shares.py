@@ -20,7 +20,7 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
-from sktensor_dp.cli.topics import FEW_TEXTS
+from sktensor_dp.cli.group_forecast import FEW_TEXTS
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic
 from sktensor_dp.spectral_lda.shares import BLURRED, OF_KEPT_WORDS, TopicShares
