@@ -142,7 +142,8 @@ def take_up(run: Run, folder: Folder) -> LastRun:
     last = LastRun.compared(run, settings, made)
     if not again:
         run.take_check(folder, settings)
-    if last.is_finished and vars(options).get(run.free_option) and not (again and last.differs):
+    is_free = last.is_finished and vars(options).get(run.free_option)
+    if is_free and not (again and last.differs):  # the file of a free option, by what is there
         models = {name: load(name) for name in last.paid if name in run.added_to}
         run.use(Used(models, _source(run, made), applies=True))
         folder.made = made
@@ -157,8 +158,10 @@ def take_up(run: Run, folder: Folder) -> LastRun:
     if usable := last.usable(again=again):
         _use(run, folder, made, last, {name: load(name) for name in usable})
     # Built-in texts are public, and without noise nothing is kept from anybody.
-    costs = folder.is_limited() or (options.file is not None and math.isfinite(options.epsilon))
-    if costs and not again and (last.first or not usable):
+    protects = folder.is_limited() or (options.file is not None and math.isfinite(options.epsilon))
+    # A run that goes on from a stopped one pays for nothing again; one that learns more may.
+    pays_for_more = bool(last.first) or not usable
+    if protects and pays_for_more and not again:
         _refuse_to_pay_again(run, path, settings, last)
     return last
 

@@ -275,7 +275,9 @@ class CompletionForecast(InvertibleForecast):
 
         # Plans are far cheaper than expected errors, and mostly decide.
         seeking = least(lambda number: self._seeks(**changes(number)), None)
-        return seeking if seeking is None or finds(seeking) else least(finds, seeking)
+        if seeking is None or finds(seeking):
+            return seeking
+        return least(finds, seeking)
 
     def _seeks(self, epsilon: float | None = None, **numbers: Any) -> bool:
         """True if a fit at another epsilon, or for other `numbers`, would seek components."""

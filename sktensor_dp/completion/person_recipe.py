@@ -146,7 +146,7 @@ class Levels:
         usual = kernel_defaults.LEVEL_VARIANCE * noise_variance
         if len(self.answer.value) < 5:  # squares of means were not released
             return usual
-        # In units of the usual variance its square is u / (1 - u), where u has a uniform prior.
+        # The prior: of the ratio v to the usual variance, u = v^2 / (1 + v^2) is uniform.
         parts = np.linspace(0.0, 1.0, 1000, endpoint=False)
         mean, square = self.answer.value[[0, 4]] / self.share
         sigma = self.answer.sigma / self.share

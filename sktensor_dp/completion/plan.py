@@ -435,15 +435,15 @@ def plan_persons(
     # less; with pure noise the division of epsilon costs more than that.
     has_rounds = delta > 0 or math.isinf(epsilon)
     n_rounds = defaults.ROUNDS if has_rounds else 1
-    # Errors of effects are, as noise, in proportion to the number of rows if entries of a unit are
-    # spread: their squares add up to least if mu squared is too.
+    # If entries of a unit are spread over all rows, errors of effects are in proportion to the
+    # number of rows over mu: their squares add up to least if mu squared is in proportion to it.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
     # Own entries tell the level of who folds in: beside components releases of levels get half as
     # much.
     n_level_uses, of_components = (2, defaults.DIRECTION_FRACTION) if n_sweeps else (4, 0.0)
     of_levels = n_level_uses / 2 * defaults.LEVEL_FRACTION
-    if not has_rounds:  # a fraction of epsilon, not of mu squared: errors fall by its square
+    if not has_rounds:  # a fraction of epsilon, whose square takes the place of mu squared
         n_level_uses, of_levels = 2, math.sqrt(of_levels)
     shares = {UnitLevels.name: of_levels, SharedRowSums.name: 1 - of_levels - of_components}
     uses = {UnitLevels.name: n_level_uses, SharedRowSums.name: sum(uses_by_mode) * n_rounds}

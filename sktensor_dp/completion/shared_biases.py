@@ -260,7 +260,7 @@ class SharedBiases:
         return float(self.shares @ self.effects.means**2)
 
     def gain_of(self, ratio: float) -> float:
-        """Variance that more releases, with `ratio` times the past budget, would explain beyond."""
+        """Further variance that releases of `ratio` times the past budget would explain."""
         prior, variances = self.effects.prior_variance, self.effects.variances
         snr = np.maximum(prior / np.maximum(variances, LEAST_VARIANCE * prior) - 1, 0.0)
         # Sums are `snr` times as precise as the prior, with more budget (1 + ratio) * snr times.

@@ -369,8 +369,8 @@ def release_tails(
     shifts, of_shifts = _release_shifts(ask, ball, model, early)
     weights = np.maximum(model.weights, LEAST_WEIGHT)
     shifts = shifts / weights[:, None]
-    # Sampling variance: that of a median less the mean, which bounds it. Where cells are missing
-    # noise of means counts for more.
+    # Sampling variance of shifts from the mean: at most that of a median less the mean. Where cells
+    # are missing noise of means counts for more.
     by_chance = (math.pi / 2 - 1) / (ask.n_units * weights)
     of_means = noise.shift / float(observed.mean())
     deviations = np.sqrt((of_shifts**2 + of_means**2) / weights**2 + by_chance)

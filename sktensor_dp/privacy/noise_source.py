@@ -146,9 +146,9 @@ class NoiseSource:
         self, scale: float, diameter_per_step: float, *, rounding_cost: float = ROUNDING_COST
     ) -> Grid:
         """Grid for noise of `scale`; rounding costs about the fraction `rounding_cost` of it."""
-        # Rounding moves two vectors apart by a step in each coordinate at most: by so many steps,
-        # `diameter_per_step`, in the norm of the sensitivity. This diameter adds to the sensitivity
-        # of 1. The grid's scale s is scale (1 + diameter), and a step is s 2^-bits: so s is
+        # Rounding moves two vectors apart by a step in each coordinate at most, which is
+        # `diameter_per_step` steps in the norm of the sensitivity. This diameter adds to the
+        # sensitivity of 1: the grid's scale s is scale (1 + diameter). As a step is s 2^-bits, s is
         # scale / (1 - excess), excess = scale steps 2^-bits <= rounding_cost / (1 + rounding_cost).
         steps = max(diameter_per_step, 1.0)
         finest = steps * max(scale, 1.0) * (1 + rounding_cost) / rounding_cost
