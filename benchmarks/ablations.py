@@ -8,7 +8,7 @@ Every family of estimators has a module, and a table of its name.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.report import Cell
 
-__all__ = ["FAMILIES", "SEEDS", "Ablation", "change", "constant", "shown"]
+__all__ = ["FAMILIES", "SEEDS", "Ablation", "change", "changes", "constant", "shown"]
 
 # Modules that measure a family of estimators each, and benches of these names.
 FAMILIES = (
@@ -63,6 +63,17 @@ def change(error: NDArray[np.float64], whole: NDArray[np.float64]) -> tuple[floa
     percent = 100 * (error / whole - 1)
     spread = float(percent.std(ddof=1)) if len(percent) > 1 else math.nan
     return float(percent.mean()), spread / math.sqrt(len(percent))
+
+
+def changes(
+    ablations: Iterable[Ablation], errors: Callable[[], NDArray[np.float64]]
+) -> Iterator[tuple[str, float, float]]:
+    """Name of each part, and the change of `errors` (by seed) without it, with its error."""
+    whole = errors()
+    for ablation in ablations:
+        with ablation.made():
+            found = errors()
+        yield ablation.name, *change(found, whole)
 
 
 def shown(ablations: Sequence[Ablation], rows: list[list[Cell]]) -> list[list[Cell]]:

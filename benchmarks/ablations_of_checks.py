@@ -11,10 +11,11 @@ positive numbers say that the value helps.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
-from benchmarks.ablations import SEEDS, TITLE, Ablation, change
+from benchmarks.ablations import SEEDS, TITLE, Ablation, changes
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import (
@@ -62,17 +63,19 @@ def error(n: int, epsilon: float, coded: float, seed: int) -> float:
     return math.sqrt(np.mean(squares))
 
 
+def errors(n: int, epsilon: float, coded: float, seeds: range) -> np.ndarray:
+    """Root mean square errors by seed."""
+    return np.array([error(n, epsilon, coded, seed) for seed in seeds])
+
+
 def run(report: Report) -> None:
     """Measure the fraction on all sets."""
     rows: list[list[Cell]] = []
     seeds = range(1 if report.quick else SEEDS)
     for n, epsilon, coded in SETS[: 2 if report.quick else None]:
-        whole = np.array([error(n, epsilon, coded, seed) for seed in seeds])
-        for ablation in ABLATIONS:
-            with ablation.made():
-                found = np.array([error(n, epsilon, coded, seed) for seed in seeds])
-            rows.append([ablation.name, f"n = {n}, codes {coded:.0%}", epsilon])
-            rows[-1] += change(found, whole)
+        measured = partial(errors, n, epsilon, coded, seeds)
+        for part, *changed in changes(ABLATIONS, measured):
+            rows.append([part, f"n = {n}, codes {coded:.0%}", epsilon, *changed])
             report.note(" | ".join(map(str, rows[-1])))
     report.table(
         TITLE, ["part", "set", "epsilon", "change", "standard error"], rows,

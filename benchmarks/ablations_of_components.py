@@ -8,9 +8,11 @@ five seeds; positive numbers say that the constant helps.
     python -m benchmarks ablations_of_components --quick
 """
 
+from functools import partial
+
 import numpy as np
 
-from benchmarks.ablations import SEEDS, TITLE, Ablation, change, constant, shown
+from benchmarks.ablations import SEEDS, TITLE, Ablation, changes, constant, shown
 from benchmarks.laws_of_components import Law, component_error, directions
 from benchmarks.report import Cell, Report
 from sktensor_dp.power_method import defaults
@@ -37,12 +39,9 @@ def run(report: Report) -> None:
     n_seeds = 2 if report.quick else SEEDS
     for law in LAWS:
         for epsilon in (1.0, 4.0):
-            whole = errors(law, N_SAMPLES, epsilon, n_seeds)
-            for ablation in ABLATIONS:
-                with ablation.made():
-                    found = errors(law, N_SAMPLES, epsilon, n_seeds)
-                name = f"{law.name}, n = {N_SAMPLES}"
-                rows.append([ablation.name, name, epsilon, *change(found, whole)])
+            measured = partial(errors, law, N_SAMPLES, epsilon, n_seeds)
+            for name, *changed in changes(ABLATIONS, measured):
+                rows.append([name, f"{law.name}, n = {N_SAMPLES}", epsilon, *changed])
     report.table(
         TITLE, ["part", "set", "epsilon", "change", "standard error"], shown(ABLATIONS, rows),
         file="ablations_of_components", how="five seeds",

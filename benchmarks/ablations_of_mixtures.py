@@ -12,13 +12,14 @@ and twenty times what they miss a mean by (Gneiting and Raftery, 2007).
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtr
 from scipy.stats import gamma
 
-from benchmarks.ablations import TITLE, Ablation, change, constant, shown
+from benchmarks.ablations import TITLE, Ablation, changes, constant, shown
 from benchmarks.laws_of_mixtures import NEW, RANGES, Lab, Law, patients
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
@@ -118,18 +119,13 @@ def run(report: Report) -> None:
     rows: list[list[Cell]] = []
     n_seeds = 1 if report.quick else SEEDS
     for law, n in SETS[: 1 if report.quick else None]:
-        whole = errors(law, n, n_seeds)
-        for ablation in ABLATIONS[: -len(OF_INTERVALS)]:
-            with ablation.made():
-                found = errors(law, n, n_seeds)
-            rows.append([ablation.name, f"{law.name}, n = {n}", 1.0, *change(found, whole)])
+        of_fits = ABLATIONS[: -len(OF_INTERVALS)]
+        for part, *changed in changes(of_fits, partial(errors, law, n, n_seeds)):
+            rows.append([part, f"{law.name}, n = {n}", 1.0, *changed])
     for name, lab, n, epsilon in LABS[: 1 if report.quick else None]:
-        whole = interval_scores(lab, n, epsilon, n_seeds)
-        for ablation in OF_INTERVALS:
-            with ablation.made():
-                found = interval_scores(lab, n, epsilon, n_seeds)
-            place = f"intervals, {name}, n = {n}"
-            rows.append([ablation.name, place, epsilon, *change(found, whole)])
+        measured = partial(interval_scores, lab, n, epsilon, n_seeds)
+        for part, *changed in changes(OF_INTERVALS, measured):
+            rows.append([part, f"intervals, {name}, n = {n}", epsilon, *changed])
     report.table(
         TITLE, ["part", "set", "epsilon", "change", "standard error"], shown(ABLATIONS, rows),
         file="ablations_of_mixtures", how="three draws",

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import topics
-from benchmarks.ablations import SEEDS, TITLE, Ablation, change, constant, shown
+from benchmarks.ablations import SEEDS, TITLE, Ablation, change, changes, constant, shown
 from benchmarks.corpora import mixed
 from benchmarks.forecasts import forecasts_missed
 from benchmarks.laws import Law, error
@@ -121,11 +121,8 @@ def _of_set(epsilon: float) -> list[Ablation]:
 
 def of_forecasts() -> Iterator[list[Cell]]:
     """Rows of what only forecasts have."""
-    whole = np.array([forecasts_missed()])
-    for one in OF_FORECASTS:
-        with one.made():
-            changed = change(np.array([forecasts_missed()]), whole)
-        yield [one.name, "forecasts that fits keep", "", *changed]
+    for part, *changed in changes(OF_FORECASTS, lambda: np.array([forecasts_missed()])):
+        yield [part, "forecasts that fits keep", "", *changed]
 
 
 def _missed_shares(n: int, epsilon: float, busy: float, seed: int) -> float:

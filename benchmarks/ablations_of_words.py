@@ -13,12 +13,13 @@ forecast are from those of the committed runs of the command: the mean absolute 
 import csv
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.ablations import SEEDS, TITLE, change, constant, shown
+from benchmarks.ablations import SEEDS, TITLE, changes, constant, shown
 from benchmarks.corpora import zipf_base
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
@@ -75,7 +76,7 @@ def missing(texts: Texts, epsilon: float, n_seeds: int) -> np.ndarray:
     return np.array(found)
 
 
-def _distance_of_forecasts() -> float:
+def _distance_of_forecasts() -> np.ndarray:
     """Mean absolute logarithm of words forecast over words kept, by the committed runs."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if int(row["words kept"]) > 0]
@@ -86,28 +87,20 @@ def _distance_of_forecasts() -> float:
         command.build()
         forecast = command.models["words"].forecast(command.n_units).n_words
         found.append(abs(math.log(max(forecast, 1) / int(row["words kept"]))))
-    return float(np.mean(found))
-
-
-def of_forecasts() -> Iterator[list[Cell]]:
-    """Rows of what only forecasts have."""
-    whole = np.array([_distance_of_forecasts()])
-    for ablation in OF_FORECASTS:
-        with ablation.made():
-            changed = change(np.array([_distance_of_forecasts()]), whole)
-        yield [ablation.name, "forecasts of words", "", *changed]
+    return np.array([np.mean(found)])
 
 
 def run(report: Report, data: Path) -> None:
     """Measure all constants on all sets that are there."""
-    rows: list[list[Cell]] = [*of_forecasts()]
+    rows: list[list[Cell]] = [
+        [part, "forecasts of words", "", *changed]
+        for part, *changed in changes(OF_FORECASTS, _distance_of_forecasts)
+    ]
+    of_fits = [one for one in ABLATIONS if one not in OF_FORECASTS]
     n_seeds = 2 if report.quick else SEEDS
     for name, texts in _sets(data, report):
-        whole = missing(texts, EPSILON, n_seeds)
-        for ablation in (one for one in ABLATIONS if one not in OF_FORECASTS):
-            with ablation.made():
-                found = missing(texts, EPSILON, n_seeds)
-            rows.append([ablation.name, name, EPSILON, *change(found, whole)])
+        for part, *changed in changes(of_fits, partial(missing, texts, EPSILON, n_seeds)):
+            rows.append([part, name, EPSILON, *changed])
             report.note(" | ".join(map(str, rows[-1])))
     report.table(
         TITLE, ["part", "set", "epsilon", "change", "standard error"], shown(ABLATIONS, rows),
