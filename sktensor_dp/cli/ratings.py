@@ -244,16 +244,7 @@ class Ratings(Run):
 
     def forecast_lines(self) -> list[str]:
         """Forecast of errors, and an item of the list: names of other kinds would match nothing."""
-        forecast, verdict = self.forecast(), self.verdict()
-        is_assumed = self.options.deviation is None
-        errors = {
-            f"the average of all ratings{' (assumed, --deviation)' * is_assumed}": forecast.of_mean,
-            "a person's own average, nothing released": _of_own_averages(forecast),
-            "averages of items too": forecast.of_biases,
-            "directions too": forecast.of_model,
-        }
-        if not forecast.of_model < forecast.of_biases:
-            del errors["directions too"]
+        forecast = self.forecast()
         listed = []
         if self._items:
             shown = ", titled ".join(map(repr, self._name_and_title(next(iter(self._items)))))
@@ -269,49 +260,68 @@ class Ratings(Run):
                 f"direction in which persons differ, if {_of_share(forecast)}"
             )
         title = (
-            f"{OF_AVERAGES[verdict]}{of_direction} ({self.units} at epsilon "
+            f"{OF_AVERAGES[self.verdict()]}{of_direction} ({self.units} at epsilon "
             f"{self.options.epsilon:.3g}; assumed: {assumed})"
         )
+        is_assumed = self.options.deviation is None
+        errors = {
+            f"the average of all ratings{' (assumed, --deviation)' * is_assumed}": forecast.of_mean,
+            "a person's own average, nothing released": _of_own_averages(forecast),
+            "averages of items too": forecast.of_biases,
+        }
+        if forecast.of_model < forecast.of_biases:
+            errors["directions too"] = forecast.of_model
         head = ("predicted by", "typical error")
         rows = [(model, f"{error:.3g}") for model, error in errors.items()]
+        notes = [*self._on_averages_ahead(), *self._on_directions_ahead()]
+        return [*listed, as_text(Table(title, head, rows, notes, head))]
 
+    def _on_averages_ahead(self) -> list[str]:
+        """Sentences on the expected errors of averages of items, and what would tell them apart."""
+        forecast = self.forecast()
         alone, if_found = forecast.alone.average_error(1), forecast.average_error(1, if_found=True)
-        expected = forecast.average_error(1)
         assumed = (
             f"if ratings are typically {forecast.of_mean:.3g} away from their average, and items "
             f"differ by {forecast.bias_deviation:.3g}"
         )
-        if is_assumed:
+        if self.options.deviation is None:
             assumed += (
                 " (--deviation): else errors are others. Two answers, as -1 and 1, are about half "
                 "the width of bounds from their average"
             )
         notes = [
             assumed,
-            f"Expected standard error of the average of an item that is rated as often as others: "
-            f"{expected:.2g}, of which {forecast.mean_error:.2g} is the "
-            f"same for all.",
+            "Expected standard error of the average of an item that is rated as often as others: "
+            f"{forecast.average_error(1):.2g}, of which {forecast.mean_error:.2g} is the same for "
+            "all.",
             *filter(None, [self._chains().on_forecast("items")]),
         ]
         if forecast.finds_components and if_found > alone:
             notes.append(
                 f"That is if a direction is found; if none is, or with --rank 0, about {alone:.2g}."
             )
-        if verdict != "enough":
+        if self.verdict() != "enough":
             n = counted(math.ceil(forecast.entries_to_tell), self.unit)
             notes.append(
                 f"The average of an item that {n} or more rated errs by less than items differ."
             )
             if ways := ", or ".join(self._for_averages()):
                 notes.append(f"Averages of most items are expected to be told apart with {ways}.")
-        if self.options.rank > 0 and not forecast.finds_components:
-            sought = "Directions are sought all the same"
-            if if_found > alone:
-                sought += AT_A_COST.format(expected, if_found, alone)
-            notes.append(f"{sought}." if self._seeks_directions() else NONE_SOUGHT)
-            if ways := ", or ".join(self._for_directions()):
-                notes.append(f"One could be seen with {ways}.")
-        return [*listed, as_text(Table(title, head, rows, notes, head))]
+        return notes
+
+    def _on_directions_ahead(self) -> list[str]:
+        """Sentences on directions that are sought and not expected, and what they cost averages."""
+        forecast = self.forecast()
+        if self.options.rank == 0 or forecast.finds_components:
+            return []
+        alone, if_found = forecast.alone.average_error(1), forecast.average_error(1, if_found=True)
+        sought = "Directions are sought all the same"
+        if if_found > alone:
+            sought += AT_A_COST.format(forecast.average_error(1), if_found, alone)
+        notes = [f"{sought}." if self._seeks_directions() else NONE_SOUGHT]
+        if ways := ", or ".join(self._for_directions()):
+            notes.append(f"One could be seen with {ways}.")
+        return notes
 
     def fit(self) -> Iterator[str]:
         """Fit the model that all items share."""
