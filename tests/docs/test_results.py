@@ -34,7 +34,6 @@ PUBLIC = {
     "how_it_works.md": {"0.1"},
     "topics_over_time.md": {"0.33", "3.5"},
     "model_files.md": {"2", "16"},
-    "progress.md": {"1.9"},
 }
 
 
