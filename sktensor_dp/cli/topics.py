@@ -240,7 +240,7 @@ class Topics(Run):
         return dict(zip(self.tests, causes, strict=False))
 
     def refusal(self) -> str:
-        """Say why the check stops the run; an option says that persons have one text each."""
+        """Say why the check stops the run; with --by name the option for one text a person."""
         said = super().refusal()
         if said == HARDLY_ANY and self.options.by is not None:
             said += " --texts-per-person 1 says that each has, and a check does not ask for it."

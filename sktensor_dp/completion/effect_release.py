@@ -217,8 +217,8 @@ def weights_by_size(
     `sizes` are a row's weights in the blocks, `noise` the variance of a sum, and `sampling` that of
     an entry.
     """
-    # Entries of units with one row contain these units' levels, of variance LEVEL_VARIANCE in that
-    # of entries, which may be one and the same for a row.
+    # Entries of units with one row contain their levels, of LEVEL_VARIANCE times the variance
+    # of entries. At worst all of a row have one level: its variance counts `sizes` times.
     of_levels = np.array([0.0, kernel_defaults.LEVEL_VARIANCE]) * sizes
     errors = noise + (weight_each + of_levels) * sampling * sizes
     precisions = sizes / (errors + LEAST_WEIGHT)
