@@ -222,7 +222,10 @@ class _Task:
     def _score(
         self, model: FittedTopics, documents: CountChunk, shares: Floats, slopes: Floats
     ) -> Floats:
-        """Slopes (n, q) of the log-likelihood of drawn documents along each move."""
+        """Slopes (n, q) of the log-likelihood of drawn documents along each move.
+
+        `slopes` (q,) are those of the logarithm of the concentration.
+        """
         start, (n, k) = self._start, shares.shape
         weights, c = model.weights, model.concentration
         X = documents.X
@@ -306,8 +309,10 @@ class _Sums:
         self._parts.append((*means, away.T @ away / n, of_scores, *slopes))
 
     def moments(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Mean counts (r,); covariances (r, r) of a document, and without what scores explain of
-        it, which is known to have the mean 0; and slopes (2, r, q) by halves of the documents.
+        """Mean counts (r,), covariances (r, r) of a document, and slopes (2, r, q) of both halves.
+
+        Scores are known to have the mean 0, so what they explain is taken off the mean; the second
+        covariance is that without it.
         """
         mean, off, covariance, of_scores, *halves = (
             np.mean(parts, axis=0) for parts in zip(*self._parts, strict=True)

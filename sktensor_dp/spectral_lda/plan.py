@@ -385,6 +385,8 @@ def forecast_topics(
     if document_length < plan.least_tokens or n_possible < 2 <= k:
         n_possible = 0
     found = SeenTopics(k, n_possible, math.inf if least == 0 else pairs.signal / least)
+    # Half of all fits see most topics from that number on at which noise and sampling, relative to
+    # the signal and times `at_half`, are 1 together.
     at_half = strength_of_half(k, most_of(k)) * least_over_half_edge(n_words) / pairs.signal
     needed = n_samples * _relative_number(pairs.noise * at_half, sampling * at_half)
     can_be_seen = n_possible >= k

@@ -140,15 +140,15 @@ def _last_estimate(
     """Estimate topics, the concentration and standard deviations from all steps and the pairs."""
     if average.variance > 0 and len(fitted.topics) > 1:
         fitted = sharpened(fitted, average.starts, MEAN_FIELD)
-    concentration = _concentration_of(ask, options, pairs, fitted)
+    concentration_by = _concentration_of(ask, options, pairs, fitted)
     alone = np.eye(len(fitted.topics))
-    fitted = replace(fitted, concentration=concentration(fitted.weights, alone))
+    fitted = replace(fitted, concentration=concentration_by(fitted.weights, alone))
     if average.variance > 0 and len(fitted.topics) > 1 and fitted.concentration > 0:
         released = Released(
             average.steps, average.mean, average.variance, average.scales, ask.n_units,
             ask.of_persons,
         )  # fmt: skip
-        fitted = matched(fitted, released, concentration)
+        fitted = matched(fitted, released, concentration_by)
     if average.variance == 0:  # without noise sampling is what moves topics
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
