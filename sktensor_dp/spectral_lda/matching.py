@@ -180,9 +180,9 @@ class _Task:
 
     @cached_property
     def _length(self) -> float:
-        """Tokens of documents, as clips leave as many of them as steps released."""
+        """Tokens of a drawn document with which steps, after clips, count as many as were released."""
         start, released = self._start, self._released
-        # Few documents are drawn of so many tokens that memory does not hold more.
+        # Of longer documents memory holds fewer than are to be drawn.
         longest = self._n_tokens / LEAST_DRAWN
         length = min(max(start.length, 1.0), longest)
         if released.of_persons or length == longest:
