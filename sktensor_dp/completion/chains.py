@@ -1,6 +1,6 @@
 """Sentences on persons who keep to few rows next to each other, which errors may leave out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,24 @@ from sktensor_dp.estimator.forecast import least_epsilon, least_number
 BY_CHANCE = "Errors are for persons whose {rows} are as by chance. "
 PANEL = "For persons who keep to few {rows} next to each other, as waves of a rotating panel, "
 HIDDEN = "changes may come out several times too small, and errors do not say all of it"
-MEASURED = "they are several times larger, or need several times as many persons."
+MEASURED = "they are several times larger, or need several times as many persons"
+KEPT = "Persons keep to few {}, by released concurrences: errors count that, and exceed forecasts."
 FROM = "; from {} on this is measured well, and errors are several times larger."
 NEEDS_DELTA = "; with a delta above 0 this is measured where persons are enough."
 TOO_MANY = f"; of more than {MOST_CONCURRENT} {{rows}} this is not measured."
 # Number of times as many persons as show any chain from which on errors are as stated, as of chains
 # of 12 to 60 rows, which persons keep to 2 or 3 of.
 SURE = 10
+
+
+def of_modes(modes: Sequence[int], n_shared: int, by: str = "of") -> str:
+    """Words for some of `n_shared` modes, such as "of mode 1"; "" if there is no other one."""
+    return f"{by} mode {f' and {by} mode '.join(map(str, modes))}" if n_shared > 1 else ""
+
+
+def on_kept(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
+    """Sentence, if any, on those of `n_shared` modes that persons were found to keep to."""
+    return (KEPT.format(f"rows {of_modes(modes, n_shared)}".strip()),) if modes else ()
 
 
 @dataclass(frozen=True)
@@ -33,24 +44,38 @@ class Chains:
 
     def on_errors(self, rows: str = "rows") -> str:
         """Sentences on errors of a fit that does not measure it; "" for pairs of rows."""
-        mode = self.model.unit_mode
-        if mode is None:
-            return ""
-        lengths = np.delete(self.shape, mode)
-        hidden = (lengths > 2) & ~_are_sure(self._plan(self.model.epsilon, self.shape[mode]))
+        hidden, _ = self._hidden_and_measured()
         if not hidden.any():
             return ""
-        if len(lengths) > 1:
-            modes = np.delete(np.arange(len(self.shape)), mode)[hidden]
-            rows += f" of mode {' and of mode '.join(map(str, modes))}"
-        return (BY_CHANCE + PANEL + HIDDEN + self._way_out(hidden)).format(rows=rows)
+        said = BY_CHANCE + PANEL + HIDDEN + self._way_out(hidden)
+        return said.format(rows=f"{rows} {self._of_modes(hidden)}".strip())
 
     def on_forecast(self, rows: str = "rows") -> str:
         """Sentences on expected errors, which know of no chains of rows; "" for pairs of rows."""
+        hidden, measured = self._hidden_and_measured()
+        if not measured.any():
+            return self.on_errors(rows)
+        if not hidden.any():
+            return f"{BY_CHANCE}{PANEL}{MEASURED}.".format(rows=rows)
+        of_hidden = f"{self._of_modes(hidden, 'in')} {HIDDEN}{self._way_out(hidden)}"
+        said = f"{PANEL}{self._of_modes(measured, 'in')} {MEASURED}; {of_hidden}"
+        return BY_CHANCE.format(rows=f"{rows} of each mode") + said.format(rows=rows)
+
+    def _hidden_and_measured(self) -> NDArray[np.bool_]:
+        """Masks (2, n_shared) of shared modes with chains, by whether a fit hides or measures them.
+
+        Without a ``unit_mode`` all are False.
+        """
         mode = self.model.unit_mode
-        if mode is None or max(np.delete(self.shape, mode)) <= 2:
-            return ""
-        return self.on_errors(rows) or (BY_CHANCE + PANEL + MEASURED).format(rows=rows)
+        if mode is None:
+            return np.zeros((2, 1), dtype=bool)
+        sure = _are_sure(self._plan(self.model.epsilon, self.shape[mode]))
+        return (np.delete(self.shape, mode) > 2) & np.stack([~sure, sure])
+
+    def _of_modes(self, mask: NDArray[np.bool_], by: str = "of") -> str:
+        """Words for the shared modes in `mask`, as of `of_modes`."""
+        modes = np.delete(np.arange(len(self.shape)), self.model.unit_mode)
+        return of_modes(modes[mask].tolist(), len(modes), by)
 
     def _plan(self, epsilon: float, n_units: int) -> PersonPlan:
         """Plan of a fit of `n_units` at `epsilon`."""

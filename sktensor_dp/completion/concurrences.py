@@ -47,6 +47,15 @@ class Concurrences:
         return np.eye(len(part)) - part[:, None] * self.excess
 
 
+def are_kept_to(sums: Floats, sigma: float) -> bool:
+    """True if units hardly compare some rows, by sums of `RowConcurrences` beyond their noise."""
+    roots = np.sqrt(np.maximum(sums.sum(axis=1), sigma * math.sqrt(len(sums)) + LEAST_WEIGHT))
+    values = np.linalg.eigvalsh((sums + sums.T) / 2 / np.multiply.outer(roots, roots))
+    noise = sigma * math.sqrt(np.mean(roots**-4.0))
+    # The largest eigenvalue, of the roots, is 1. Of the second one half a comparison is left.
+    return bool(beyond_noise(values, noise)[-2] > 1 / 2)
+
+
 def _shrunk(beyond: Floats, weights: Floats, sigma: float) -> Floats:
     """Concurrences `beyond` chance without what noise of deviation `sigma` could explain."""
     # They are nearly symmetric, and noise of means with the transpose has half the variance.

@@ -267,7 +267,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             warnings += warnings_of_noise(self, fitted.attributes, plan, n_units, n_observed, shape)
         n_found, most = count_components(fitted.attributes), self._most_components(ranks)
         notes = [f"Components found: {n_found} of {most}."] if most > 0 else []
-        notes += filter(None, [Chains(self, shape).on_errors()])
+        notes += filter(None, [Chains(self, shape).on_errors(), *fitted.notes])
         public = {**column_attributes(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             public["_indices"] = indices

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr
 
+from sktensor_dp.completion.chains import on_kept
 from sktensor_dp.completion.component_search import DirectionSearch, columns_worth
 from sktensor_dp.completion.effect_release import LEAST_WEIGHT
 from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
@@ -217,7 +218,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         "n_iter_": max(search.n_sweeps, 1),
     }  # fmt: skip
     n_entries = round(entries_each(biases) * n_with_values)
-    return FitResult(state, _doubts(of_values, values.measured_part)), n_entries
+    notes = on_kept([bias.mode for bias in biases if bias.is_kept_to], len(biases))
+    return FitResult(state, _doubts(of_values, values.measured_part), notes), n_entries
 
 
 def release_level(

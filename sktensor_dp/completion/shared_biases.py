@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from sktensor_dp.completion.concurrences import Concurrences, solved
+from sktensor_dp.completion.concurrences import Concurrences, are_kept_to, solved
 from sktensor_dp.completion.effect_release import (
     LEAST_ERROR,
     LEAST_WEIGHT,
@@ -190,6 +190,7 @@ class SharedBiases:
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
     _concurrences: Concurrences | None = None  # if they were released
+    is_kept_to = False  # by units, to few of its rows, as far as concurrences were released
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
         self._ask, self.mode, self.values = ask, mode, values
@@ -206,6 +207,7 @@ class SharedBiases:
         """Release how units compare rows: effects are then those that such residuals show."""
         noisy = self._ask(RowConcurrences(self.mode, self._shape)).as_sum()
         self._concurrences = Concurrences.of_sums(noisy.value, noisy.sigma)
+        self.is_kept_to = are_kept_to(noisy.value, noisy.sigma)
 
     def release(
         self, biases: Sequence["SharedBiases"], n_left: int = 0, pooled: int = 1,

@@ -171,6 +171,28 @@ def test_fits_and_forecasts_say_where_errors_of_chains_are_too_small(model, shap
         assert is_released == (shape[1] == 40 and shape[0] > 2000 and model.delta > 0)
 
 
+@pytest.mark.parametrize("stay", [3, 12])
+def test_forecasts_speak_of_chains_of_each_mode_and_reports_of_those_found(stay, seed):
+    """Of persons with entries in some months next to each other, and in items by chance."""
+    rng, shape = np.random.default_rng(seed), (4000, 30, 12)
+    persons = np.repeat(np.arange(4000), 15)
+    months = rng.integers(0, 13 - stay, 4000)[persons] + rng.integers(0, stay, len(persons))
+    X = np.unique(np.column_stack([persons, rng.integers(0, 30, len(persons)), months]), axis=0)
+    model = PrivateCPCompletion(0, bounds=(1, 5), shape=shape, unit_mode=0, epsilon=4.0)
+    said = model.forecast(len(X)).chains
+    assert said.startswith("Errors are for persons whose rows of each mode are as by chance.")
+    assert "panel, in mode 2 they are several times larger, or need" in said
+    assert "persons; in mode 1 changes may come out several times too small, and" in said
+    with unsafe_seeded_noise(seed):
+        notes = model.fit(X, rng.uniform(1, 5, len(X))).privacy_report_.notes
+    assert [note for note in notes if "keep to few rows of mode 2, by rel" in note] == [
+        "Persons keep to few rows of mode 2, by released concurrences: errors count that, and "
+        "exceed forecasts."
+    ] * (stay == 3)  # and none of mode 1
+    assert sum("rows of mode 1 next to" in note for note in notes) == 1
+    assert sum("keep to few rows of mode 1, by" in note for note in notes) == 0
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_fewer_entries_than_units_are_never_forecast_to_do_as_well(model):
     before = (math.inf,) * 3
