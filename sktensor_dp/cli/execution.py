@@ -105,7 +105,7 @@ def _run(options: Namespace) -> int:
                 keeps_check = run.checked and not run.used.models
                 less = "the check, which is paid for" if keeps_check else ""
                 if options.epsilon < epsilon:
-                    less = "what stopped runs spent"
+                    less = "what earlier runs spent"
                 why = less and f"{epsilon:g} less {less}"
                 charge = run.charge(options.epsilon)
                 spending = folder.spending(charge, run.epsilon, why, run.used.models)

@@ -151,7 +151,7 @@ class Folder:
     def affordable(
         self, charge: Callable[[float], LedgerEntry], epsilon: float, delta: float, *, goes_on: bool
     ) -> float:
-        """Return `epsilon`, or what is left of the budget if stopped runs alone left less.
+        """Return `epsilon`, or what is left if stopped runs, or those that gave back, left less.
 
         Raises BudgetError if other runs did, or for another unit or a delta above the budget's.
         """
@@ -176,7 +176,8 @@ class Folder:
             return epsilon
         left = self.left(charge, epsilon)
         finished = Spending().plus(self.ledger.entries[: self._n_before_stopped])
-        if left and self.covers(entry, beside=finished):
+        gave_back = goes_on and any(one.gives_back for one in self.ledger.entries)
+        if left and (gave_back or self.covers(entry, beside=finished)):
             return left
         if goes_on:
             epsilon, left = entry.cost.epsilon_at(self._balance.delta), 0.0

@@ -19,6 +19,12 @@ def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
         f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {limit}. Runs "
         "elsewhere on the same people are not counted."
     )
+    left = ledger.remaining()["epsilon"]
+    if isfinite(left) and left > 0 and any(entry.gives_back for entry in ledger.entries):
+        said += (
+            " Releases that would have shown no more were not made: a run that uses the same words "
+            f"may still spend epsilon {left:.3g}."
+        )
     if not several:
         return said
     if any(entry.unit.startswith(PERSON) for entry in ledger.entries):

@@ -56,6 +56,10 @@ LEGEND = (
     "fraction: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
     "for others"
 )
+GIVEN_BACK = (
+    "uses below 0: releases that a fit did not make and gave back. The total still counts them; "
+    "later fits spend them first, as remaining() says"
+)
 # Name of private scorers, which are charged for each fold, and a note on the sum of their charges.
 SCORER = "PrivateScorer"
 CHECK = "check_inputs"  # likewise of checks of inputs
@@ -102,10 +106,12 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
         {
             "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
             "fit": entry.fit, "estimator": entry.spender, "release": entry.release,
-            "unit": entry.protects, "uses": entry.uses, "sensitivity": entry.sensitivity,
-            "sigma": entry.sigma, **asdict(entry.cost), "fraction": fraction,
+            "unit": entry.protects, "uses": sign * entry.uses, "sensitivity": entry.sensitivity,
+            "sigma": entry.sigma, **asdict(entry.cost),
+            "fraction": None if fraction is None else sign * fraction,
         }
         for entry, fraction in zip(entries, fractions, strict=True)
+        for sign in [-1 if entry.gives_back else 1]
     ]  # fmt: skip
 
 
@@ -113,7 +119,8 @@ def charges_by_fit(entries: Iterable[LedgerEntry]) -> list[list[LedgerEntry]]:
     """Charges of each fit, in the order of the ledger, where others may stand between them."""
     fits: dict[int, list[LedgerEntry]] = {}
     for entry in entries:
-        fits.setdefault(entry.fit, []).append(entry)
+        if not entry.gives_back:
+            fits.setdefault(entry.fit, []).append(entry)
     return [*fits.values()]
 
 
@@ -610,6 +617,8 @@ class BudgetAccountant(TableDisplay):
         notes = [str(change) for change in changes]
         if entries:
             notes.append(LEGEND)
+        if any(entry.gives_back for entry in entries):
+            notes.append(GIVEN_BACK)
         if any(entry.spender == SCORER for entry in entries):
             notes.append(FOLDS)
         if fits > 1 and any(unit.startswith(PERSON) for unit in now.spent.units):
@@ -636,7 +645,9 @@ class BudgetAccountant(TableDisplay):
         """Say which of epsilon and delta is short for the spending `after` a charge."""
         lacks_delta, spent = now.lacks_delta(after), now.spent_epsilon
         # Where delta is short, epsilon is compared as if no delta were set aside.
-        without_delta = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
+        without_delta = after
+        if lacks_delta and now.delta > 0:
+            without_delta = replace(after, amounts=after.amounts._replace(delta=0))
         lacks_epsilon_too = now.delta > 0 and not now.covers(without_delta)
         kind = now.spent.kind_of(after)
         more = "more " if spent > 0 else ""

@@ -82,7 +82,8 @@ def divided(
     epsilon_left = now.epsilon
     if spent != Spending() and math.isfinite(now.epsilon):
         epsilon_left -= spent.cost.epsilon + spent_on_gaussian
-        if epsilon_left <= now.epsilon * ROUNDING:
+        is_given_back = spent.given_back.mu_squared > 0 and set(kinds) <= {"gaussian"}
+        if epsilon_left <= now.epsilon * ROUNDING and not is_given_back:
             raise BudgetError(f"Nothing is left to divide of the budget.{so_far(now)}")
     epsilons = [epsilon_left * fraction / whole for fraction in fractions]
     if delta_left == 0 or math.isinf(epsilon_left):  # costs are pure epsilons
@@ -97,7 +98,8 @@ def divided(
     if gaussian_fraction:
         epsilon_on_gaussian = spent_on_gaussian + epsilon_left * (gaussian_fraction / whole)
         with_spent = gaussian_mu(epsilon_on_gaussian, gaussian_delta)
-        mu = math.sqrt((with_spent - spent.cost.mu) * (with_spent + spent.cost.mu))
+        square_left = (with_spent - spent.cost.mu) * (with_spent + spent.cost.mu)
+        mu = math.hypot(math.sqrt(max(square_left, 0.0)), spent.given_back.cost.mu)
     deltas = {
         "pure": now.delta, "search": delta_used, "gaussian": gaussian_delta,
         "vocabulary": delta_used / THRESHOLD_FRACTION,  # of which it sets `delta_used` aside
@@ -117,6 +119,6 @@ def _delta_used(n: int, left: float, now: Balance, spent: Spending) -> float:
     """Delta that each of `n` vocabularies and searches uses up, of the delta that is `left`."""
     # A tenth (a choice) or less, so that all use up at most THRESHOLD_FRACTION together.
     most = left / max(10, n / THRESHOLD_FRACTION)
-    if not (spent.mu_squared and n):
+    if not (spent.amounts.mu_squared and n):
         return most
     return spent.aside_left(n, most, now.epsilon, now.delta)[0]

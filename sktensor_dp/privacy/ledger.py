@@ -12,12 +12,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.ledger_entries import (
+    Amounts,
     Balance,
     BudgetChange,
     LedgerEntry,
@@ -25,7 +27,7 @@ from sktensor_dp.privacy.ledger_entries import (
     unit_and_neighbours,
     without_column,
 )
-from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 
 APPLICATION = int.from_bytes(b"skdp", "big")
 VERSION = 1
@@ -37,14 +39,15 @@ SCHEMA = (
     """CREATE TABLE balance (
         scope TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL,
         spent_mu_squared TEXT NOT NULL, spent_epsilon TEXT NOT NULL,
-        spent_delta TEXT NOT NULL, spent_pure_rho TEXT NOT NULL, unbounded INTEGER NOT NULL,
-        units TEXT NOT NULL, n_changes INTEGER NOT NULL)""",
+        spent_delta TEXT NOT NULL, spent_pure_rho TEXT NOT NULL, given_back TEXT NOT NULL,
+        unbounded INTEGER NOT NULL, units TEXT NOT NULL, n_changes INTEGER NOT NULL)""",
     """CREATE TABLE budgets (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         changed TEXT NOT NULL, old REAL NOT NULL, new REAL NOT NULL)""",
     """CREATE TABLE charges (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
-        committed TEXT NOT NULL, ticket TEXT NOT NULL)""",
+        committed TEXT NOT NULL, ticket TEXT NOT NULL,
+        gives_back INTEGER REFERENCES charges(id))""",
     """CREATE TABLE releases (
         charge INTEGER NOT NULL REFERENCES charges(id), position INTEGER NOT NULL,
         spender TEXT NOT NULL, name TEXT NOT NULL, uses INTEGER NOT NULL, unit TEXT NOT NULL,
@@ -182,9 +185,8 @@ class Ledger:
                 if epsilon is None:
                     raise sqlite3.DatabaseError("it holds no budget")
                 new = self.scope or "default", float(epsilon), 1e-6 if delta is None else delta
-                connection.execute(
-                    "INSERT INTO balance VALUES (?, ?, ?, '0', '0', '0', '0', 0, '[]', 0)", new
-                )
+                nothing = "'0', '0', '0', '0', '[]', 0, '[]', 0"
+                connection.execute(f"INSERT INTO balance VALUES (?, ?, ?, {nothing})", new)
                 kept = connection.execute(select).fetchone()
             for name, given, stored in zip(
                 ("scope", "epsilon", "delta"), (self.scope, epsilon, delta), kept, strict=True
@@ -254,23 +256,39 @@ class Ledger:
         # one got.
         new_ticket = os.urandom(16).hex()
         if ticket is not None and self._redeem(ticket, new_ticket, entries):
-            return Receipt(self, fit=0, ticket=new_ticket)
+            return Receipt(self, fit=0, ticket=new_ticket, entries=entries)
         # BEGIN IMMEDIATE takes the lock for writing before the balance is read.
         with self.transaction("BEGIN IMMEDIATE") as connection:
             before = self._balance(connection)
             after = before.spent.plus(entries)
             admit(before, entries)
             fit = self._insert(connection, entries, new_ticket)
-            sums = after.mu_squared, after.epsilon, after.delta, after.pure_rho
-            units = json.dumps(sorted(after.units))
-            connection.execute(
-                "UPDATE balance SET spent_mu_squared = ?, spent_epsilon = ?, spent_delta = ?, "
-                "spent_pure_rho = ?, unbounded = ?, units = ?, n_changes = n_changes + 1",
-                (*map(str, sums), int(after.unbounded), units),
-            )
-            n_changes = self._seen + 1
+            n_changes = self._store_sums(connection, after)
         self._seen = max(self._seen, n_changes)
-        return Receipt(self, fit, new_ticket)
+        return Receipt(self, fit, new_ticket, entries)
+
+    def give_back(self, fit: int, entry: LedgerEntry) -> None:
+        """Record that a fit gives the cost of `entry` back: releases that it does not make."""
+        with self.transaction("BEGIN IMMEDIATE") as connection:
+            before = self._balance(connection)
+            entries = self._entries(connection)
+            # Raises an error if the fit would give back more than it was charged.
+            Spending().plus([*(one for one in entries if one.fit == fit), entry])
+            self._insert(connection, [entry], os.urandom(16).hex(), gives_back=fit)
+            n_changes = self._store_sums(connection, before.spent.plus([entry]))
+        self._seen = max(self._seen, n_changes)
+
+    def _store_sums(self, connection: sqlite3.Connection, spent: Spending) -> int:
+        """Store the sums of all charges; return the number of changes of the file."""
+        given_back = json.dumps(list(map(str, spent.given_back)))
+        connection.execute(
+            "UPDATE balance SET spent_mu_squared = ?, spent_epsilon = ?, spent_delta = ?, "
+            "spent_pure_rho = ?, given_back = ?, unbounded = ?, units = ?, "
+            "n_changes = n_changes + 1",
+            (*map(str, spent.amounts), given_back, int(spent.unbounded),
+             json.dumps(sorted(spent.units))),
+        )  # fmt: skip
+        return self._seen + 1
 
     def _redeem(self, ticket: str, new_ticket: str, entries: Sequence[LedgerEntry]) -> bool:
         """Replace a valid `ticket` by `new_ticket`; return False if it is not valid.
@@ -338,7 +356,7 @@ class Ledger:
         """Return budget and sums; raise an error if the file is an older copy of the ledger."""
         row = connection.execute(
             "SELECT epsilon, delta, spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, "
-            "unbounded, units, scope, n_changes FROM balance"
+            "given_back, unbounded, units, scope, n_changes FROM balance"
         ).fetchone()
         # Without a row it has fewer changes than any ledger.
         *sums, scope, n_changes = ("", -1) if row is None else row
@@ -350,12 +368,11 @@ class Ledger:
     def _balance(self, connection: sqlite3.Connection) -> Balance:
         """Stored budget and sums as a `Balance`."""
         row = self._current_row(connection)
-        of_budget, at_delta, mu_squared, epsilon, delta, rho, unbounded, units = row
+        of_budget, at_delta, *sums, given_back, unbounded, units = row
         try:
             spent = Spending(
-                mu_squared=int(mu_squared), epsilon=int(epsilon), delta=int(delta),
-                pure_rho=int(rho), unbounded=bool(unbounded),
-                units=frozenset(map(str, json.loads(units))),
+                Amounts(*map(int, sums)), Amounts(*map(int, json.loads(given_back))),
+                bool(unbounded), frozenset(map(str, json.loads(units))),
             )  # fmt: skip
             return Balance(float(of_budget), float(at_delta), spent)
         except (TypeError, ValueError):
@@ -375,17 +392,20 @@ class Ledger:
     def _entries(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
         """Stored charges, in order."""
         rows = connection.execute(
-            "SELECT committed, id, spender, name, uses, unit, mu, epsilon, delta, sensitivity, "
-            "sigma FROM charges JOIN releases ON charge = id ORDER BY id, position"
+            "SELECT gives_back IS NOT NULL, committed, COALESCE(gives_back, id), spender, name, "
+            "uses, unit, mu, epsilon, delta, sensitivity, sigma FROM charges JOIN releases ON "
+            "charge = id ORDER BY id, position"
         )
         entries = []
         try:
-            for when, fit, spender, release, uses, protects, *cost, sensitivity, sigma in rows:
+            for gives_back, when, fit, spender, release, uses, protects, *cost in rows:
+                *cost, sensitivity, sigma = cost
                 unit, neighbours = unit_and_neighbours(protects)
                 entries.append(
                     LedgerEntry(
                         spender, release, uses, PrivacyCost(*cost), unit, sensitivity, sigma,
                         when=datetime.fromisoformat(when), fit=fit, neighbours=neighbours,
+                        gives_back=bool(gives_back),
                     )
                 )  # fmt: skip
         except (TypeError, ValueError):
@@ -393,12 +413,13 @@ class Ledger:
         return tuple(entries)
 
     def _insert(
-        self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry], ticket: str
-    ) -> int:
+        self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry], ticket: str,
+        gives_back: int | None = None,
+    ) -> int:  # fmt: skip
         """Store entries as one charge, in the caller's transaction; return the charge's number."""
         cursor = connection.execute(
-            "INSERT INTO charges (committed, ticket) VALUES (?, ?)",
-            (datetime.now(UTC).isoformat(), ticket),
+            "INSERT INTO charges (committed, ticket, gives_back) VALUES (?, ?, ?)",
+            (datetime.now(UTC).isoformat(), ticket, gives_back),
         )
         fit = cursor.lastrowid
         assert fit is not None
@@ -413,14 +434,16 @@ class Ledger:
 
 
 class Receipt:
-    """Receipt of a fit's charge, by which the ledger learns sensitivity and sigma of releases."""
+    """Receipt of a fit's charge: what the ledger learns of its releases, or gets back."""
 
     # `ticket` pays for one further batch of a stream, whichever copy of the model uses it first;
     # other fits do not keep it. `fit` is 0 for a batch that an earlier charge pays for, whose
     # releases are described already.
 
-    def __init__(self, ledger: Ledger, fit: int, ticket: str) -> None:
-        self._ledger = ledger
+    def __init__(
+        self, ledger: Ledger, fit: int, ticket: str, entries: Sequence[LedgerEntry]
+    ) -> None:
+        self._ledger, self._entries = ledger, entries
         self.fit, self.ticket = fit, ticket
         self._largest: dict[str, float] = {}
 
@@ -431,3 +454,12 @@ class Receipt:
         if self.fit and not sensitivity <= self._largest.get(name, -math.inf):
             self._ledger.store_release(self.fit, name, sensitivity, sigma)
             self._largest[name] = sensitivity
+
+    def give_back(self, release: PlannedRelease) -> None:
+        """Give the cost of a charged release that is not made back to the budget."""
+        # Later batches of a stream may still be paid by its charge.
+        if self.fit and self._entries:
+            name, uses, cost = release.name, release.uses, release.cost
+            first = self._entries[0]
+            entry = replace(first, release=name, uses=uses, cost=cost, gives_back=True)
+            self._ledger.give_back(self.fit, entry)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 from scipy.special import ndtri
 
@@ -55,6 +56,9 @@ class LedgerEntry:
         Sensitivity and noise of the release, None before it is made; the largest of several.
     when, fit : datetime or None, int
         When the charge was committed, UTC; entries of the same `fit` were charged as one step.
+    gives_back : bool
+        True if the `fit` gave the cost of these releases back to the budget, as it did not make
+        them.
     """
 
     spender: str
@@ -67,6 +71,7 @@ class LedgerEntry:
     when: datetime | None = field(default=None, compare=False)
     fit: int = field(default=0, compare=False)
     neighbours: str = "replace_one"
+    gives_back: bool = False
 
     @property
     def protects(self) -> str:
@@ -79,6 +84,38 @@ class LedgerEntry:
         object.__setattr__(self, "uses", operator.index(self.uses))
         if self.uses < 0:
             raise ValueError(f"uses must be >= 0, got {self.uses}: it would hand budget back.")
+
+
+class Amounts(NamedTuple):
+    """Amounts of each kind of cost, in units of 1e-40."""
+
+    mu_squared: int = 0
+    epsilon: int = 0
+    delta: int = 0
+    pure_rho: int = 0  # of pure releases, for concentrated differential privacy
+
+    @classmethod
+    def of(cls, entry: LedgerEntry) -> "Amounts":
+        """Amounts of all uses of a charge of finite cost, each rounded up."""
+        mu, epsilon, delta = entry.cost.amounts
+        rho = _decimal_units(pure_rho(epsilon))
+        each = _square_units(mu), _decimal_units(epsilon), _decimal_units(delta), rho
+        return cls(*(entry.uses * amount for amount in each))
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """Amounts as a `PrivacyCost` in floats."""
+        return PrivacyCost(
+            math.sqrt(_as_float(self.mu_squared)), _as_float(self.epsilon), _as_float(self.delta)
+        )
+
+    def plus(self, other: "Amounts") -> "Amounts":
+        """Sum of both."""
+        return Amounts(*map(operator.add, self, other))
+
+    def minus(self, other: "Amounts") -> "Amounts":
+        """Difference of both."""
+        return Amounts(*map(operator.sub, self, other))
 
 
 def _decimal_units(value: float) -> int:
@@ -106,42 +143,48 @@ def _best_part(whole: float, value: Callable[[float], float]) -> float:
     return max((part for part in halved if part > 0), key=value, default=0.0)
 
 
+NOTHING = Amounts()
+
+
 @dataclass(frozen=True)
 class Spending:
     """Exact sums of the costs charged to a ledger, and the units of privacy that they protect."""
 
-    # Units of 1e-40.
-    mu_squared: int = 0
-    epsilon: int = 0
-    delta: int = 0
-    pure_rho: int = 0  # of pure releases, for concentrated differential privacy
+    amounts: Amounts = NOTHING  # largest sums so far, which no giving back lowers
+    # Part of these that fits gave back: later charges take it first, each kind of cost for itself.
+    given_back: Amounts = NOTHING
     unbounded: bool = False  # whether an infinite cost was among them
     units: frozenset[str] = frozenset()  # what the charges that name a unit of privacy protect
 
     def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
-        """Sum of this spending and of further charges, as a new one."""
+        """Sum of this spending and of further charges, in their order, as a new one."""
+        amounts, given_back = self.amounts, self.given_back
         finite = [entry for entry in entries if all(map(math.isfinite, entry.cost.amounts))]
-        costs = [(entry.cost, entry.uses) for entry in finite]
-        rhos = (uses * _decimal_units(pure_rho(cost.epsilon)) for cost, uses in costs)
+        for entry in finite:
+            of_entry = Amounts.of(entry)
+            if entry.gives_back:
+                given_back = given_back.plus(of_entry)
+                continue
+            taken = Amounts(*map(min, given_back, of_entry))
+            given_back = given_back.minus(taken)
+            amounts = amounts.plus(of_entry.minus(taken))
+        if any(map(operator.lt, amounts, given_back)):
+            raise ValueError("more would be given back than was charged.")
         return Spending(
-            mu_squared=self.mu_squared + sum(uses * _square_units(cost.mu) for cost, uses in costs),
-            epsilon=self.epsilon + sum(uses * _decimal_units(cost.epsilon) for cost, uses in costs),
-            delta=self.delta + sum(uses * _decimal_units(cost.delta) for cost, uses in costs),
-            pure_rho=self.pure_rho + sum(rhos),
-            unbounded=self.unbounded or len(finite) < len(entries),
-            units=self.units.union(entry.protects for entry in entries if entry.unit),
-        )
+            amounts, given_back, self.unbounded or len(finite) < len(entries),
+            self.units.union(entry.protects for entry in entries if entry.unit),
+        )  # fmt: skip
 
     @property
     def cost(self) -> PrivacyCost:
         """Sums as a `PrivacyCost` in floats."""
-        mu = math.inf if self.unbounded else math.sqrt(_as_float(self.mu_squared))
-        return PrivacyCost(mu, _as_float(self.epsilon), _as_float(self.delta))
+        cost = self.amounts.cost
+        return replace(cost, mu=math.inf) if self.unbounded else cost
 
     @property
     def rho(self) -> float:
         """Rho of the zero-concentrated differential privacy of everything spent."""
-        rho = _as_float(self.mu_squared) / 2 + _as_float(self.pure_rho)
+        rho = _as_float(self.amounts.mu_squared) / 2 + _as_float(self.amounts.pure_rho)
         return math.inf if self.unbounded else rho
 
     def epsilon_at(self, delta: float) -> float:
@@ -157,7 +200,9 @@ class Spending:
         return self.epsilon_at(delta) <= epsilon * (1 + ROUNDING)
 
     def _square_left(self, epsilon: float, delta: float) -> float:
-        """Squared mu that a budget leaves for Gaussian noise."""
+        """Squared mu that a budget leaves for Gaussian noise, with what was given back."""
+        if not self.within(epsilon, delta):  # a budget that was lowered
+            return 0.0
         cost, square_left = self.cost, 0.0
         spare = delta - cost.delta
         if epsilon > cost.epsilon and spare > 0:
@@ -166,7 +211,8 @@ class Spending:
             square_left = (largest - cost.mu) * (largest + cost.mu)
         if cost.epsilon > 0:  # or by concentrated composition, where mu costs rho = mu^2 / 2
             square_left = max(square_left, 2 * (zcdp_rho_at_delta(epsilon, spare) - self.rho))
-        return min(max(square_left, 0.0), sys.float_info.max)
+        square_left = max(square_left, 0.0) + _as_float(self.given_back.mu_squared)
+        return min(square_left, sys.float_info.max)
 
     def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with Gaussian noise."""
@@ -192,8 +238,7 @@ class Spending:
 
         def square_beside(aside: float) -> float:
             """Squared mu that is left if each vocabulary sets this much of delta aside."""
-            later = replace(self, delta=self.delta + k * _decimal_units(aside))
-            return later._square_left(epsilon, delta)
+            return self._with_delta(k * _decimal_units(aside))._square_left(epsilon, delta)
 
         # A threshold is in proportion to this quantile over mu: maximise the inverse.
         aside = _best_part(each, lambda x: math.sqrt(square_beside(x)) / -float(ndtri(x)))
@@ -204,7 +249,7 @@ class Spending:
 
         def epsilon_left(delta_each: float) -> float:
             """Epsilon that is left for each if all take this much of delta."""
-            later = replace(self, delta=self.delta + k * _decimal_units(delta_each))
+            later = self._with_delta(k * _decimal_units(delta_each))
             return later.pure_left(k, epsilon, delta)
 
         def mu_of_search(delta_each: float) -> float:
@@ -220,14 +265,24 @@ class Spending:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
         if math.isinf(epsilon):
             return epsilon
+        if not self.within(epsilon, delta):  # a budget that was lowered
+            return 0.0
         # Pure costs add up by epsilons or by zCDP: take the sum that leaves more.
         rho = zcdp_rho_at_delta(epsilon, delta - self.cost.delta) - self.rho
-        return max(0.0, (epsilon - self.cost.epsilon_at(delta)) / k, epsilon_of_rho(rho / k))
+        rho += _as_float(self.given_back.pure_rho)
+        left = epsilon - self.cost.epsilon_at(delta) + _as_float(self.given_back.epsilon)
+        return max(0.0, left / k, epsilon_of_rho(rho / k))
+
+    def _with_delta(self, more: int) -> "Spending":
+        """Return the spending with `more` delta, in units of 1e-40, set aside."""
+        amounts = self.amounts._replace(delta=self.amounts.delta + more)
+        return replace(self, amounts=amounts)
 
     def kind_of(self, after: "Spending") -> str:
         """Kind of the charges that this spending lacks of the later one, `after`."""
-        uses_delta = after.delta > self.delta
-        if after.mu_squared > self.mu_squared or after.unbounded:
+        before, now = (one.amounts.minus(one.given_back) for one in (self, after))
+        uses_delta = now.delta > before.delta
+        if now.mu_squared > before.mu_squared or after.unbounded:
             return "vocabulary" if uses_delta else "gaussian"
         return "search" if uses_delta else "pure"
 
@@ -281,7 +336,10 @@ class Balance:
             epsilon, delta = self.spent.search_left(*asked)
         else:
             epsilon, delta = self.spent.vocabulary_left(*asked)
-        is_used_up = self.spent_epsilon == self.epsilon < math.inf
+        given_back = self.spent.given_back
+        is_pure = kind in ("pure", "search") or self.delta == 0
+        kept = given_back.epsilon if is_pure else given_back.mu_squared
+        is_used_up = not kept and self.spent_epsilon == self.epsilon < math.inf
         return 0.0 if is_used_up else epsilon, delta
 
     def advice(self, kind: str) -> str:
@@ -302,7 +360,8 @@ class Balance:
     def strands(self, after: Spending) -> bool:
         """Return True if `after` uses up all of delta, and leaves epsilon to pure noise alone."""
         is_used_up = after.cost.delta >= self.delta * (1 - ROUNDING)
-        if math.isinf(self.epsilon) or after.delta == self.spent.delta or not is_used_up:
+        is_same = after.amounts.delta == self.spent.amounts.delta
+        if math.isinf(self.epsilon) or is_same or not is_used_up:
             return False
         epsilon_left, _ = replace(self, spent=after).left(k=1, kind="pure")
         return epsilon_left > ROUNDING * self.epsilon
@@ -312,11 +371,12 @@ class Balance:
         if after.unbounded:
             return False
         exceeds = after.cost.delta > self.delta * (1 + ROUNDING)
-        if after.cost.delta >= self.delta and (exceeds or after.mu_squared > 0):
+        if after.cost.delta >= self.delta and (exceeds or after.amounts.mu_squared > 0):
             return True  # Gaussian noise needs some delta of its own
         # True if the earlier charges alone would no longer fit at the delta that is left.
-        uses_delta = after.delta > self.spent.delta
-        earlier_at_new_delta = replace(self.spent, delta=after.delta)
+        uses_delta = after.amounts.delta > self.spent.amounts.delta
+        earlier = self.spent.amounts._replace(delta=after.amounts.delta)
+        earlier_at_new_delta = replace(self.spent, amounts=earlier)
         return uses_delta and self.covers(self.spent) and not self.covers(earlier_at_new_delta)
 
 

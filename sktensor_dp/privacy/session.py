@@ -19,7 +19,13 @@ from sktensor_dp.privacy.mechanisms import Mechanism, deviation_of, sigma_of
 from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.payer import NOBODY, REPORT, Payer
-from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import (
+    COUNT,
+    PlannedRelease,
+    PrivacyCost,
+    ReleasePlan,
+    fraction_of,
+)
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.query import Product, Query, UnitCount
 from sktensor_dp.tensor.arrays import Floats
@@ -86,6 +92,7 @@ class Session(AbstractContextManager["Session"]):
         self._records: list[ReleaseRecord] = []
         self._residual_notes: dict[str, None] = {}
         self._left = {release.name: release.uses for release in plan.planned}
+        self._given_back: tuple[PlannedRelease, ...] = ()
         self._receipt: Receipt | None = None
         self.warnings: list[Warning] = []  # to be issued once what was asked is published
 
@@ -161,6 +168,20 @@ class Session(AbstractContextManager["Session"]):
         """Number of planned uses of a query that are left."""
         return self._left.get(query.name, 0)
 
+    def give_back(self, query: type[Query]) -> None:
+        """Give the planned uses of a query that are left back to the budget, for later fits."""
+        # A forked process has a copy of the plan: it can neither ask nor give back.
+        self._noise.process.check()
+        self._open_chunks()
+        if (uses := self.left(query)) == 0:
+            return
+        release = PlannedRelease(query.name, self._plan.cost_of(query.name), uses)
+        # Before the ledger has it back nothing can ask for it any more.
+        self._left = {**self._left, query.name: 0}
+        self._given_back = (*self._given_back, release)
+        if self._receipt is not None:
+            self._receipt.give_back(release)
+
     def count_units(self, plan: ReleasePlan) -> None:
         """If the number of units is private, release it and divide the charge as in `plan`."""
         if not (self.number_is_private and plan.planned):
@@ -212,7 +233,8 @@ class Session(AbstractContextManager["Session"]):
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Report of the releases so far, at the cost of the whole plan; `notes` are added to it."""
-        rows, unused = tuple(self._records), self._plan.unused(self._left)
+        # The guarantee counts what was given back: that it was may follow from releases.
+        rows, unused = tuple(self._records), self._plan.unused(self._left) + self._given_back
         return PrivacyReport(
             epsilon=self._plan.cost.epsilon_at(self._plan.delta),
             delta=self._plan.delta,
@@ -222,8 +244,18 @@ class Session(AbstractContextManager["Session"]):
             n_units=self.n_units if rows or not self.number_is_private else 0,
             seeded=self._noise.exposed,
             composition=Composition("releases", rows=rows, unused=unused),
-            notes=(*self._residual_notes, *notes),
+            notes=(*self._residual_notes, *notes, *self._notes_on_given_back()),
         )
+
+    def _notes_on_given_back(self) -> list[str]:
+        """Sentences on planned releases that were not made, and gave their cost back."""
+        whole = self._plan.cost
+        return [
+            f"{one.name} was planned and not released ({one.uses} of the uses): "
+            f"{fraction_of(one.cost, one.uses, whole) or 0:.0%} of the budget was not spent. The "
+            "guarantee counts it; an accountant keeps it for later fits."
+            for one in self._given_back
+        ]
 
     def _admit(self, query: Query, uses: int = 1, paid_by: type[Query] | None = None) -> _Admitted:
         """Check a query against catalogue and plan, use up what pays for it, and record it.

@@ -130,10 +130,9 @@ def warnings_of_noise(
         return ()
     fitted = f"{len(found.topics)} were fitted"
     if len(found.topics) == 1:
-        fitted = (
-            "pairs of words show no second one, so the rest of the budget went to one topic, the "
-            "word frequencies"
-        )
+        fitted = "released words show no second one, and one topic is the word frequencies"
+        if not begins_stream and plan.n_refinements > 0:
+            fitted += ", so the budget has back what EM steps would have cost"
     is_noisy = math.isfinite(plan.releases.epsilon)
     at = " at this epsilon" if is_noisy else ""
     said = [

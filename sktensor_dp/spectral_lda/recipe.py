@@ -102,7 +102,7 @@ def fit_topics(
     """
     clips = Clips(ask, plan.limits)
     recipe = _SpectralFit(ask, clips, plan, options)
-    topics = recipe.fit()
+    topics = recipe.fit(begins_stream=begins_stream)
     attributes, hidden = attributes_of(topics, plan.n_components)
     attributes["clip_norm_"] = clips.limits
     if begins_stream:
@@ -140,8 +140,8 @@ class _SpectralFit:
         self._unigram: Floats
         self._length: float
 
-    def fit(self) -> FittedTopics:
-        """Make all releases and return the topics that they give."""
+    def fit(self, *, begins_stream: bool) -> FittedTopics:
+        """Make the releases and return the topics that they give."""
         plan, options = self._plan, self._options
         count_clip = self._clips.release_for_counts(plan.clip_quantile)
         query = WordFrequencies(count_clip)
@@ -169,8 +169,9 @@ class _SpectralFit:
         if plan.n_refinements > 0:
             by_moments = fitted.concentration
             fitted = release_steps(
-                self._ask, plan, options, self._frequencies, count_clip, pairs, fitted
-            )
+                self._ask, plan, options, self._frequencies, count_clip, pairs, fitted,
+                begins_stream=begins_stream,
+            )  # fmt: skip
             # Steps may have found the concentration that pairs did not tell.
             self.assumes_concentration &= fitted.concentration == by_moments
         return replace(fitted, coherence=coherence_of(pairs, fitted.topics))

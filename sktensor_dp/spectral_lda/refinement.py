@@ -85,12 +85,13 @@ class StepAverage:
 
 def release_steps(
     ask: Session, plan: TopicPlan, options: TopicOptions, frequencies: Answer, clip: Clip,
-    pairs: WhitenedPairs, start: FittedTopics,
+    pairs: WhitenedPairs, start: FittedTopics, *, begins_stream: bool,
 ) -> FittedTopics:  # fmt: skip
     """Make the planned EM steps from `start`; each releases expected counts.
 
     `frequencies` are those of words as released, `clip` is the limit on counts. With noise one
-    topic needs no steps: one release takes the budget of all.
+    topic needs no steps: one that was asked for, or that begins a stream, is released once for the
+    budget of all; else the budget has it back.
     """
     is_noisy = frequencies.sigma > 0
     # What counts of each word are divided by before clipping; None for nothing.
@@ -99,8 +100,10 @@ def release_steps(
         scales = scales_of_words(start.unigram)
         if not plan.match_moments:
             clip = replace(clip, limit=defaults.STEP_LIMIT * clip.limit)
+    # Later batches of a stream are paid by what the first one was charged, as a whole.
+    is_final = begins_stream or plan.n_components == 1
     if len(start.topics) == 1 and is_noisy:
-        return _release_words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
+        return _one_topic(ask, options, start, clip, scales, frequencies, is_final=is_final)
     zeros = np.zeros_like(start.topics)
     average = StepAverage(1.0 if scales is None else scales, zeros, 0.0, zeros)
     # Topics that start from noisy pairs are tested; others are taken to be there.
@@ -123,8 +126,9 @@ def release_steps(
             weights = fitted.weights[kept]
             fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())
             if len(weights) == 1 and ask.left(ExpectedCounts) > 0:
-                expected = options.word_frequencies
-                return _release_words_alone(ask, fitted, clip, scales, frequencies, expected)
+                return _one_topic(
+                    ask, options, fitted, clip, scales, frequencies, is_final=is_final
+                )
         fitted = m_step(
             fitted, *average.without_echo(), frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
@@ -185,28 +189,33 @@ def topics_seen(counts: Floats, sigma: float | Floats) -> NDArray[np.bool_]:
     return np.asarray((noise == 0) | (tokens >= min(most, float(tokens.max()))))
 
 
-def _release_words_alone(
-    ask: Session, start: FittedTopics, clip: Clip, scales: Floats | None, frequencies: Answer,
-    public_frequencies: Floats | None,
+def _one_topic(
+    ask: Session, options: TopicOptions, start: FittedTopics, clip: Clip, scales: Floats | None,
+    frequencies: Answer, *, is_final: bool,
 ) -> FittedTopics:  # fmt: skip
-    """Fit one topic, the word frequencies: one release takes all budget that steps have left.
+    """Fit one topic, the word frequencies, by the `frequencies` released before.
 
-    The topic is the mean of what it shows and of the `frequencies` released before.
+    If it `is_final` one more release takes all budget that steps have left, and their mean counts;
+    else the budget has it back.
     """
-    query = query_of_step(ask, start.unigram[None], np.ones(1), 0.0, clip, scales)
-    noisy = ask(query, ask.left(ExpectedCounts))
-    divisors: Floats | float = 1.0 if scales is None else scales
-    total = max(float((divisors * noisy.value[0]).sum()), 1e-9)
-    value, sigma = divisors * noisy.value[0] / total, divisors * noisy.sigma / total
-    # Weigh both releases by their inverse variances.
-    weight = frequencies.sigma**2 / (sigma**2 + frequencies.sigma**2)
-    mean, mean_sigma = weight * value + (1 - weight) * frequencies.value, weight**0.5 * sigma
-    unigram = denoise_frequencies(mean, mean_sigma, expected=public_frequencies)
+    mean: Floats = frequencies.value
+    sigma: Floats | float = frequencies.sigma
+    if is_final:
+        query = query_of_step(ask, start.unigram[None], np.ones(1), 0.0, clip, scales)
+        noisy = ask(query, ask.left(ExpectedCounts))
+        divisors: Floats | float = 1.0 if scales is None else scales
+        total = max(float((divisors * noisy.value[0]).sum()), 1e-9)
+        value, own_sigma = divisors * noisy.value[0] / total, divisors * noisy.sigma / total
+        # Weigh both releases by their inverse variances.
+        weight = sigma**2 / (own_sigma**2 + sigma**2)
+        mean, sigma = weight * value + (1 - weight) * mean, weight**0.5 * own_sigma
+    else:
+        ask.give_back(ExpectedCounts)
+    unigram = denoise_frequencies(mean, sigma, expected=options.word_frequencies)
     unigram = unigram / unigram.sum()
-    std = std_of_frequencies(mean_sigma, (1, unigram.size))
     return replace(
         start, topics=smoothed(unigram, unigram)[None], weights=np.ones(1), unigram=unigram,
-        topics_std=std,
+        topics_std=std_of_frequencies(sigma, (1, unigram.size)),
     )  # fmt: skip
 
 

@@ -645,7 +645,7 @@ def test_the_same_command_takes_what_a_killed_run_left(
         assert f"{said}nothing is left" in done.err
         assert spent(tmp_path) == before
         return
-    spends = re.search(r"spends epsilon ([0-9.]+) \(8 less what stopped runs spent\)", done.err)
+    spends = re.search(r"spends epsilon ([0-9.]+) \(8 less what earlier runs spent\)", done.err)
     assert float(spends[1]) == pytest.approx(left, abs=0.1)
     assert "epsilon: 8; " in done.err
     assert spent(tmp_path) == pytest.approx(8, rel=0.002)

@@ -183,7 +183,7 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
     assert float(re.search(r"charged is spent. .* folder: epsilon ([\d.]+) at", cost)[1]) < 0.4
     # The mended command runs within the budget of the first one.
     mended = ("topics", posts, "--text", "post", "--person", "author", "--epsilon", 2, *SMALL)
-    assert f"spends epsilon {left} (2 less what stopped runs" in command(*mended).err
+    assert f"spends epsilon {left} (2 less what earlier runs" in command(*mended).err
     assert 1.95 < stated(tmp_path / "private-topics").epsilon < 2
     assert "and too little is left" in command(*mended, "--again", status=2).err
     swapped = ("topics", posts, "--text", "author", "--person", "post", "--no-check", *SMALL)
@@ -195,6 +195,21 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
     assert re.search(
         r"persons of 100 words each about \d+ have to use one\. Is --text the column", last
     )
+
+
+def test_a_run_that_saw_one_topic_leaves_its_steps_to_others_of_the_same_words(command, tmp_path):
+    rng, letters = np.random.default_rng(0), "abcdefghijklmnopqrst"
+    words = [f"w{one}{two}" for one in letters for two in letters]
+    frequencies = 1 / (np.arange(400) + 20)
+    texts = rng.choice(words, (6000, 12), p=frequencies / frequencies.sum())
+    (tmp_path / "t.csv").write_text("text\n" + "\n".join(map(" ".join, texts)), encoding="utf-8")
+    asked = ("topics", tmp_path / "t.csv", "--text", "text", "--epsilon", 1, "--anyway")
+    said = command(*asked, "--topics", 5).out
+    left = float(re.search(r"same words may still spend epsilon (0\.[56]\d\d)\.", said)[1])
+    again = command(*asked, "--topics", 3)
+    spent = re.search(r"spends epsilon ([\d.]+) \(1 less what earlier runs", again.err)[1]
+    assert float(spent) == pytest.approx(left, rel=0.01)
+    assert "All runs in this folder: epsilon 1 at" in again.out
 
 
 @pytest.mark.usefixtures("no_fit")

@@ -1,6 +1,7 @@
 """No sequence of charges, from however many threads, exceeds the budget."""
 
 import itertools
+import json
 import math
 import pickle
 import re
@@ -10,6 +11,8 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,8 +33,9 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     check_inputs,
 )
+from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.accountant import charges_by_fit
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.ledger_entries import LedgerEntry, charges_of
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, ReleasePlan
@@ -320,6 +324,59 @@ def test_charges_of_a_fit_belong_together_where_others_stand_between():
     first, second = charges_by_fit(entries)
     assert [one.release for one in first] == ["a1", "c1"]
     assert second == entries[1:2]
+
+
+FIT = ReleasePlan.split(1.0, 1e-6, {"a": 0.36, "b": 0.64}, {"b": 4})
+
+
+def test_what_is_given_back_pays_for_the_same_kind_of_noise_and_lowers_no_total(tmp_path):
+    for path in (None, tmp_path / "budget.sqlite"):
+        budget = BudgetAccountant(1.0, 1e-6, path=path)
+        receipt = budget.charge(charges_of(FIT, "fit", "document"))
+        receipt.give_back(replace(FIT.planned[1], uses=3))
+        assert budget.total()[0] == pytest.approx(1.0)
+        assert budget.remaining(kind="pure")["epsilon"] == 0
+        assert budget.remaining(kind="search")["epsilon"] == 0
+        epsilon = budget.remaining()["epsilon"]
+        assert epsilon == pytest.approx(gaussian_epsilon(FIT.cost.mu * 0.48**0.5, 1e-6))
+        halves = [part["epsilon"] for part in budget.split([0.5, 0.5], of="rest")]
+        assert halves == pytest.approx([budget.remaining(2)["epsilon"]] * 2, rel=1e-4)
+        with pytest.raises(BudgetError, match="Epsilon is what is short"):
+            budget.check_charge(charges_of(ReleasePlan.split(1.001 * epsilon, 1e-6, {"a": 1}), "x"))
+        for n_given in (2, 1):  # of "b" 4 - 3 are left, and those of "a" cost as much as 2.25
+            with pytest.raises(ValueError, match="more would be given back"):
+                receipt.give_back(replace(FIT.planned[1], uses=n_given + 3))
+        part = budget.split([1.0], of="rest")[0]
+        budget.charge(charges_of(ReleasePlan.split(**part, fractions={"a": 1}), "fit", "document"))
+        assert budget.total()[0] == pytest.approx(1.0)
+        assert budget.remaining()["epsilon"] == pytest.approx(0, abs=1e-4)
+        assert [row["uses"] for row in json.loads(budget.to_json())["entries"]] == [1, 4, -3, 1]
+        assert "uses below 0" in str(budget)
+        if path is not None:
+            Ledger(path).verify()
+            assert BudgetAccountant(path=path).entries == budget.entries
+            with pytest.raises(LedgerError, match="fewer charges"):
+                older_copy_gives_back(budget, receipt)
+
+
+def older_copy_gives_back(budget, receipt):
+    older = Path(budget.path).read_bytes()
+    budget.spend(0, 0)
+    Path(budget.path).write_bytes(older)
+    receipt.give_back(replace(FIT.planned[1], uses=1))
+
+
+def test_a_part_that_gave_back_is_spent_and_a_lowered_budget_keeps_what_it_got_back():
+    budget = BudgetAccountant(2.0, 1e-6)
+    part, _ = budget.split([0.3, 0.7])
+    plan = ReleasePlan.split(**part, fractions={"a": 0.36, "b": 0.64})
+    charges = charges_of(plan, "fit", "document")
+    budget.charge(charges).give_back(plan.planned[1])
+    assert budget.earlier_fit(charges) is not None
+    with pytest.raises(BudgetError, match="is spent twice"):
+        budget.charge(charges)
+    budget.change_budget(0.1)
+    assert budget.remaining()["epsilon"] == 0
 
 
 def test_equal_fits_share_a_part():

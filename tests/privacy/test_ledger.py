@@ -256,7 +256,7 @@ def test_every_charge_is_rounded_up_by_less_than_a_unit(value):
     sums = Spending().plus([LedgerEntry("a", "g", 1, PrivacyCost(value, value, value))] * 3)
     # Epsilon and delta as people write them: a tenth is one.
     square, written = Fraction(value) ** 2, Fraction(repr(value))
-    for units, one in ((sums.mu_squared, square), (sums.epsilon, written), (sums.delta, written)):
+    for units, one in zip(sums.amounts, (square, written, written), strict=False):
         assert 3 * one * UNIT <= units < 3 * (one * UNIT + 1)
     with pytest.raises(ValueError, match="uses must be >= 0"):
         LedgerEntry("a", "p", -1, PrivacyCost(epsilon=value))

@@ -3,7 +3,9 @@
 import gc
 import math
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,8 @@ from sktensor_dp import (
 from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.data.person_entries import PersonChunks
 from sktensor_dp.data.units import Chunks
-from sktensor_dp.privacy.payer import Payer
+from sktensor_dp.exceptions import LedgerError
+from sktensor_dp.privacy.payer import NOBODY, Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.clips import Clip, CountNorm
@@ -245,11 +248,11 @@ def plan_of(*releases: tuple[str, PrivacyCost, int]) -> ReleasePlan:
     return ReleasePlan(9.0, delta, tuple(PlannedRelease(*release) for release in releases))
 
 
-def person_session(plan: ReleasePlan) -> Session:
+def person_session(plan: ReleasePlan, payer: Payer = NOBODY) -> Session:
     chunks = PersonChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
     # Draws that are rejected call functions again: as many for the same noise.
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
-        return Session(chunks, plan)
+        return Session(chunks, plan, payer)
 
 
 def plan_of_two(uses: int, mu: float = 0.5, pure: float = 0.0) -> ReleasePlan:
@@ -298,6 +301,37 @@ def test_several_uses_pay_for_one_release(cost, ratio):
     assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
     assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)
     assert report.composition.unused == ()
+
+
+def test_what_is_given_back_is_not_answered_and_stays_in_the_guarantee():
+    plan, budget = plan_of(("unit_levels", GAUSSIAN, 4)), BudgetAccountant(math.inf, DELTA)
+    with person_session(plan, Payer("fit", budget)) as ask:
+        ask(LEVELS)
+        ask.give_back(UnitLevels)
+        ask.give_back(UnitLevels)  # nothing is left
+        with pytest.raises(RuntimeError, match="used up"):
+            ask(LEVELS)
+        report = ask.report()
+    with pytest.raises(RuntimeError):
+        ask.give_back(UnitLevels)
+    assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
+    assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)
+    assert [(one.uses, one.gives_back) for one in budget.entries] == [(4, False), (3, True)]
+
+
+@pytest.mark.parametrize("event", ["INSERT ON releases", "UPDATE ON balance"])
+def test_what_cannot_be_given_back_stays_charged_and_is_not_answered(event, tmp_path):
+    budget = BudgetAccountant(100.0, DELTA, path=tmp_path / "budget.sqlite")
+    plan = plan_of(("unit_levels", GAUSSIAN, 4))
+    with person_session(plan, Payer("fit", budget)) as ask:
+        with closing(sqlite3.connect(budget.path, isolation_level=None)) as connection:
+            refused = "BEGIN SELECT RAISE(ABORT, 'full'); END"
+            connection.execute(f"CREATE TRIGGER t BEFORE {event} {refused}")
+        with pytest.raises(LedgerError, match="full"):
+            ask.give_back(UnitLevels)
+        with pytest.raises(RuntimeError, match="used up"):
+            ask(LEVELS)
+    assert [(one.uses, one.gives_back) for one in budget.entries] == [(4, False)]
 
 
 def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():

@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from internals import questions
+from internals import answering, questions
 
-from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
+from sktensor_dp import BudgetAccountant, NotEnoughDataWarning, PrivateSpectralLDA
 from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.spectral_lda import refinement
 from sktensor_dp.spectral_lda.defaults import ECHO, STEP_LIMIT
 from sktensor_dp.spectral_lda.fitted import FittedTopics
 from sktensor_dp.spectral_lda.matching import Released, Step, matched
@@ -104,30 +105,76 @@ def test_steps_of_topics_take_a_part_of_the_limit_on_counts(seed, epsilon):
     assert limit_of_steps(model) == pytest.approx(STEP_LIMIT, rel=0.01)
 
 
-def test_words_take_the_budget_of_all_steps_where_pairs_show_one_topic():
-    X = np.random.default_rng(0).multinomial(8, np.full(300, 1 / 300), size=300)
-    lda = PrivateSpectralLDA(4, epsilon=0.01, random_state=0)
-    with pytest.warns(NotEnoughDataWarning, match="went to one topic, the word frequencies"):
-        assert [len(query.topics) for query in steps_of(lda, X)] == [1]
-    assert lda.n_components_ == 1
+def words_alone(seed, n=300):
+    return np.random.default_rng(seed).multinomial(8, np.full(300, 1 / 300), size=n)
+
+
+def test_one_topic_asked_for_takes_the_budget_of_all_steps():
+    lda = PrivateSpectralLDA(1, epsilon=0.01, random_state=0)
+    assert [len(query.topics) for query in steps_of(lda, words_alone(0))] == [1]
     (row,) = [row for row in lda.privacy_report_.rows if row.name == "expected_counts"]
     assert row.uses == 1
     assert lda.privacy_report_.epsilon == pytest.approx(0.01)
     assert limit_of_steps(lda) == pytest.approx(STEP_LIMIT, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [({}, "gaussian"), ({"neighbours": "add_remove"}, "gaussian"), ({"delta": 0.0}, "pure")],
+)
+def test_where_pairs_show_one_topic_the_budget_of_steps_is_given_back(seed, options, kind):
+    budget = BudgetAccountant(0.1, 1e-6)
+    lda = PrivateSpectralLDA(4, epsilon=0.1, random_state=0, accountant=budget, **options)
+    with pytest.warns(NotEnoughDataWarning, match="budget has back what EM steps would have cost"):
+        assert steps_of(lda, words_alone(seed)) == []
+    assert lda.n_components_ == 1
+    report, other = lda.privacy_report_, {"gaussian": "pure", "pure": "gaussian"}[kind]
+    # What is stated does not depend on what was seen; what is left for noise of its kind does.
+    assert report.epsilon == pytest.approx(report.composition.epsilon_at(report.delta))
+    assert budget.total()[0] == pytest.approx(report.epsilon) == pytest.approx(0.1)
+    assert any("63% of the budget" in note or "62%" in note for note in report.notes)
+    assert budget.remaining(kind=other)["epsilon"] == 0
+    again = PrivateSpectralLDA(
+        4, **budget.remaining(kind=kind) | {"delta": lda.delta}, accountant=budget,
+        neighbours=lda.neighbours,
+    )  # fmt: skip
+    assert 0.06 < again.epsilon < 0.1
+    with pytest.warns(NotEnoughDataWarning):
+        again.fit(words_alone(seed))
+    assert budget.total()[0] == pytest.approx(0.1)
+
+
+def test_streams_and_stopped_steps_give_back_what_their_charge_does_not_need():
+    X, budget = words_alone(0), BudgetAccountant(0.1, 1e-6)
+    with pytest.warns(NotEnoughDataWarning):
+        stream = PrivateSpectralLDA(4, epsilon=0.1, accountant=budget).partial_fit(X[:150])
+    assert budget.remaining()["epsilon"] == 0
+    stream.partial_fit(X[150:])  # paid by the first batch
+    # Topics that vanish while steps are made: the uses that are left are given back.
+    part = BudgetAccountant(8.0, 1e-6)
+    lda = PrivateSpectralLDA(4, epsilon=8.0, random_state=0, accountant=part)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refinement, "topics_seen", lambda *_: np.arange(4) == 0)
+        with pytest.warns(NotEnoughDataWarning):
+            assert len(steps_of(lda, documents(0, 0))) == 1
+    assert [entry.uses for entry in part.entries if entry.gives_back] == [5]
+
+
 @may_warn
-def test_words_alone_are_as_good_as_a_fit_of_one_topic(seed):
-    rng = np.random.default_rng(seed)
-    frequencies = rng.dirichlet(np.full(300, 0.3))
-    held_out = rng.multinomial(8, frequencies, size=1000)
-    ratios = []
-    for _ in range(8):
-        X = rng.multinomial(8, frequencies, size=1500)
-        lda, alone = (PrivateSpectralLDA(k, epsilon=2.0, random_state=0).fit(X) for k in (5, 1))
-        ratios.append(lda.completion_perplexity(held_out) / alone.completion_perplexity(held_out))
-    # Measured: mean 1.004, deviation 0.01 of each, so that the mean of eight is 7 deviations off.
-    assert np.mean(ratios) < 1.03
+def test_what_is_given_back_follows_from_what_was_released():
+    """Other data with the same answers spends, and gives back, the same."""
+    spent = []
+    for X in (words_alone(0), documents(1, 0, n=300)):
+        budget, noise = BudgetAccountant(1.0, 1e-6), np.random.default_rng(5)
+
+        def answer(usual, law, value, sensitivity, *more, noise=noise):
+            return noise.normal(scale=sensitivity, size=np.shape(value))
+
+        with answering(answer):
+            PrivateSpectralLDA(4, accountant=budget, random_state=0).fit(X)
+        spent.append([(one.release, one.uses, one.gives_back) for one in budget.entries])
+    assert spent[0] == spent[1]
+    assert spent[0][-1] == ("expected_counts", 6, True)
 
 
 def test_averages_leave_out_the_topics_that_steps_were_given(seed):
