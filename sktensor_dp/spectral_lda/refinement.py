@@ -103,7 +103,7 @@ def release_steps(
     # Later batches of a stream are paid by what the first one was charged, as a whole.
     is_final = begins_stream or plan.n_components == 1
     if len(start.topics) == 1 and is_noisy:
-        return _one_topic(ask, options, start, clip, scales, frequencies, is_final=is_final)
+        return _fit_one_topic(ask, options, start, clip, scales, frequencies, is_final=is_final)
     zeros = np.zeros_like(start.topics)
     average = StepAverage(1.0 if scales is None else scales, zeros, 0.0, zeros)
     # Topics that start from noisy pairs are tested; others are taken to be there.
@@ -126,7 +126,7 @@ def release_steps(
             weights = fitted.weights[kept]
             fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())
             if len(weights) == 1 and ask.left(ExpectedCounts) > 0:
-                return _one_topic(
+                return _fit_one_topic(
                     ask, options, fitted, clip, scales, frequencies, is_final=is_final
                 )
         fitted = m_step(
@@ -189,7 +189,7 @@ def topics_seen(counts: Floats, sigma: float | Floats) -> NDArray[np.bool_]:
     return np.asarray((noise == 0) | (tokens >= min(most, float(tokens.max()))))
 
 
-def _one_topic(
+def _fit_one_topic(
     ask: Session, options: TopicOptions, start: FittedTopics, clip: Clip, scales: Floats | None,
     frequencies: Answer, *, is_final: bool,
 ) -> FittedTopics:  # fmt: skip
