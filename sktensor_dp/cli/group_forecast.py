@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.share_noise import noise_by_topic, noise_of_seen
+from sktensor_dp.spectral_lda.share_noise import (
+    errors_of_topics,
+    noise_by_topic,
+    noise_of_seen,
+)
 from sktensor_dp.spectral_lda.shares import TopicShares
 
 # Factors on the noise of shares by group: of topics that have words of their own, and of topics
@@ -20,11 +24,20 @@ FEW_TEXTS = 0.5
 LEVEL_REACH = NormalDist().inv_cdf(0.95)  # of intervals of level 90 %, in deviations
 
 
+class TopicError(NamedTuple):
+    """What widens the interval of a topic's share."""
+
+    noise: float  # factor on the noise of a sum
+    share: float
+    mixed: float = 0.0  # deviation by errors of topics, where these are found
+    hidden: float = 0.0  # how far hidden topics may move the share
+
+
 class GroupForecast(NamedTuple):
     """Noise and intervals that shares by group are expected to have, if texts are spread evenly."""
 
     shares: TopicShares  # not fitted
-    topics: Sequence[tuple[float, float]]  # of each topic: factor on noise, and its share
+    topics: Sequence[TopicError]
     n_units: int
     for_persons: bool
     bound: int  # on texts of a person, as --texts-per-person says; else 0
@@ -62,28 +75,40 @@ class GroupForecast(NamedTuple):
         return (
             f"{head} each of {n_groups}, if texts are spread evenly, noise moves the share of a "
             f"topic{found} ({1 / n_topics:.1%} on average) by about {moved(few_texts, 1)} (one "
-            f"deviation){if_uneven}; by more in a smaller group. Intervals of 90% for noise and "
-            f"chance reach about {self._reach(few_texts, max(bound, 1))} to either side, of which "
-            "chance alone, which no epsilon makes smaller, is "
-            f"{self._reach(few_texts, max(bound, 1), noise=False)}.{ahead}"
+            f"deviation){if_uneven}; by more in a smaller group. Intervals of 90% reach about "
+            f"{self._reach(few_texts, max(bound, 1))} to either side, of which chance alone, which "
+            f"no epsilon makes smaller, is {self._reach(few_texts, max(bound, 1), noise=False)}"
+            f"{self._of_topics()}.{ahead}"
+        )
+
+    def _of_topics(self) -> str:
+        """Say how far intervals reach by errors of topics alone, where these are found."""
+        reaches = [LEVEL_REACH * one.mixed + one.hidden for one in self.topics]
+        if not any(reaches):
+            return ""
+        return (
+            f", and errors of the topics found {_range(min(reaches), max(reaches))}, which are "
+            "alike in all groups and all but cancel in differences"
         )
 
     def moved(self, least: float, most: float | None = None) -> str:
         """Range over topics of the noise of shares, from `least` times it to `most` times."""
-        noise, factors = self._noise_of_shares(), [factor for factor, _ in self.topics]
+        noise, factors = self._noise_of_shares(), [one.noise for one in self.topics]
         return _range(noise * least * min(factors), noise * (most or least) * max(factors))
 
     def _reach(self, least: float, most: float, *, noise: bool = True) -> str:
-        """Range over topics of how far 90 % intervals reach, by chance and if asked by `noise`.
+        """Range over topics of how far 90 % intervals reach; without `noise` by chance alone.
 
         `least` and `most` are factors on noise, and on the variance by chance.
         """
         of_noise, reaches = self._noise_of_shares() * noise, []
-        for factor, share in self.topics:
+        for factor, share, mixed, hidden in self.topics:
             # Confused topics blur noise and chance alike.
             chance = self.shares.expected_chance(self.n_units, share) * max(factor, 1.0)
             reaches += [
-                LEVEL_REACH * math.hypot(of_noise * factor * times, chance * math.sqrt(times))
+                LEVEL_REACH
+                * math.hypot(of_noise * factor * times, chance * math.sqrt(times), noise * mixed)
+                + noise * hidden
                 for times in (least, most)
             ]
         return _range(min(reaches), max(reaches))
@@ -93,10 +118,13 @@ class GroupForecast(NamedTuple):
         return self.shares.expected_noise(self.n_units, self.for_persons)
 
 
-def topics_seen(model: PrivateSpectralLDA) -> list[tuple[float, float]]:
-    """Factor on noise, and share, of each topic of a fitted model that noise does not hide."""
+def topics_seen(model: PrivateSpectralLDA) -> list[TopicError]:
+    """Return what widens intervals of the topics of a fitted model that noise does not hide."""
     seen, shares = ~model.hidden(), model.topic_prior_ / model.topic_prior_.sum()
-    return [*zip(noise_by_topic(model)[seen], shares[seen], strict=True)]
+    found = zip(noise_by_topic(model), shares, *errors_of_topics(model, shares), strict=True)
+    return [
+        TopicError(*map(float, one)) for one, is_seen in zip(found, seen, strict=True) if is_seen
+    ]
 
 
 @lru_cache(1)

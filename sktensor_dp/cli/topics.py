@@ -17,6 +17,7 @@ from sktensor_dp.cli.folder import Folder, runs_with
 from sktensor_dp.cli.group_forecast import (
     NOISE_FACTORS,
     GroupForecast,
+    TopicError,
     cached_noise_of_seen,
     topics_seen,
 )
@@ -420,7 +421,7 @@ class Topics(Run):
         if self.used.adds or self._topics:
             topics = topics_seen(self.models["topics"])
         else:
-            topics = [(factor, 1 / self.options.topics) for factor in NOISE_FACTORS]
+            topics = [TopicError(factor, 1 / self.options.topics) for factor in NOISE_FACTORS]
         bound = self.options.texts_per_person or 0
         return GroupForecast(shares, topics, self.n_units, for_persons, bound)
 

@@ -43,6 +43,23 @@ def share_of_hidden(model: Any) -> tuple[float, float]:
     return float(shares[hidden].sum()), float(moved.max(initial=0.0, where=~hidden))
 
 
+def errors_of_topics(model: Any, shares: Floats) -> tuple[Floats, Floats]:
+    """Deviations (k,) of shares by errors of topics, and how far hidden topics may move them."""
+    mixed = np.sqrt(mixing_variance(model.mixing_covariance_, shares[None])[0])
+    return mixed, np.abs(shares @ without_hidden(model.components_, model.hidden()) - shares)
+
+
+def mixing_variance(covariances: Floats | None, shares: Floats) -> Floats:
+    """Variances (m, k) of shares (m, k), or differences of these, by errors of topics.
+
+    `covariances` are those of the model, `mixing_covariance_`.
+    """
+    if covariances is None:
+        return np.zeros_like(shares)
+    variance = np.einsum("gi,jil,gl->gj", shares, covariances, shares, optimize=True)
+    return np.maximum(variance, 0.0)
+
+
 def variance_of_shares(inverse: Floats, shares: Floats) -> Floats:
     """Variance of shares by noise, in the units of `variance_terms`."""
     a, b, c = variance_terms(inverse)

@@ -42,6 +42,7 @@ from sktensor_dp.spectral_lda.share_differences import (
 )
 from sktensor_dp.spectral_lda.share_noise import (
     confusion_of,
+    mixing_variance,
     noise_of_seen,
     variance_of_shares,
     variance_terms,
@@ -409,11 +410,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def mixing_variance(self, shares: Floats) -> Floats:
         """Variances (m, k) of shares (m, k), or differences of these, by errors of topics."""
-        covariances = self.mixing_covariance_
-        if covariances is None:
-            return np.zeros_like(shares)
-        variance = np.einsum("gi,jil,gl->gj", shares, covariances, shares, optimize=True)
-        return np.maximum(variance, 0.0)
+        return mixing_variance(self.mixing_covariance_, shares)
 
     def interval(self, level: float = 0.9, *, sampling: bool = True) -> tuple[Floats, Floats]:
         """Intervals around the shares.

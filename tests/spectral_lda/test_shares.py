@@ -20,7 +20,7 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
-from sktensor_dp.cli.group_forecast import FEW_TEXTS
+from sktensor_dp.cli.group_forecast import FEW_TEXTS, GroupForecast, topics_seen
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic
 from sktensor_dp.spectral_lda.shares import BLURRED, OF_KEPT_WORDS, TopicShares
@@ -487,6 +487,24 @@ def test_noise_of_persons_of_few_texts_lies_in_the_range_forecast(home, seed):
         for _ in range(5)
     ]
     assert FEW_TEXTS <= np.median(ratios) <= 1
+
+
+def test_intervals_of_topics_found_are_as_wide_as_forecast(seed):
+    """Of persons with one text each; errors of topics make up most of the width."""
+    rng, n = np.random.default_rng(seed), 6000
+    topics = 0.7 * np.kron(np.eye(K), np.full(100, 0.01)) + 0.3 / 300
+    counts = drawn_documents(topics, rng.dirichlet(np.full(K, 0.5), n), rng.poisson(40, n), rng)
+    lda = PrivateSpectralLDA(K, epsilon=4.0).fit(counts, groups=range(n))
+    given = {"groups": range(n), "texts_per_person": 1, "epsilon": 4.0}
+    low, high = lda.shares_by(counts, np.arange(n) % 4, range(4), **given).interval()
+    widths = (high - low) / 2
+    of_shares = TopicShares([*range(4)], epsilon=4.0)
+    forecast = GroupForecast(of_shares, topics_seen(lda), n, for_persons=True, bound=1)
+    said = forecast.in_words(K, "enough")
+    ends = re.search(r"reach about ([\d.]+)% to ([\d.]+)% to .*errors of the topics found", said)
+    least, most = (float(end) / 100 for end in ends.groups())
+    assert 0.8 * least < widths.min()
+    assert widths.max() < 1.25 * most
 
 
 def test_topics_of_persons_are_asked_of_persons(tmp_path):
