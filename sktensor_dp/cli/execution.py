@@ -9,7 +9,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from sktensor_dp import __version__
 from sktensor_dp.checks.display import plain
@@ -66,16 +65,15 @@ def _show_forecast(options: Namespace) -> int:
     run.build()
     then = []
     if options.find:
-        searches: dict[str, tuple[Callable[[Any], Run], float, Callable[[Any], Any]]] = {
-            "epsilon": (lambda x: asked.changed(epsilon=x), LARGEST_ADVISED, least_epsilon),
-            "persons": (lambda n: asked.changed(n), MOST_UNITS, least_number),
-        }
-        asked, (changed, largest, least) = run, searches[options.find]
-        found = least(lambda number: changed(number).is_enough())
-        run = changed(found or largest)
-        of_run = f"at --epsilon {run.options.epsilon:g}"
+        asked, found = run, None
         if options.find == "epsilon":
+            found = least_epsilon(lambda epsilon: asked.changed(epsilon=epsilon).is_enough())
+            run, largest = asked.changed(epsilon=found or LARGEST_ADVISED), LARGEST_ADVISED
             of_run = f"for {run.units}"
+        else:
+            found = least = least_number(lambda n: asked.changed(n).is_enough())
+            run, largest = asked.changed(least or MOST_UNITS), MOST_UNITS
+            of_run = f"at --epsilon {run.options.epsilon:g}"
         option, where = f"--{options.find}", f"{of_run}, if {run.assumption()}."
         then = [f"No {option} up to {largest:,.0f}, as above, would be enough {where}"]
         if found:
@@ -102,13 +100,14 @@ def _run(options: Namespace) -> int:
                 if os.path.lexists(path) or not options.forecast:  # which makes no folder
                     run_alone.enter_context(held(path))
                 folder = _prepare(run, path)
-                keeps_check = run.checked and not run.used.models
-                less = "the check, which is paid for" if keeps_check else ""
+                taken_off = ""
                 if options.epsilon < epsilon:
-                    less = "what earlier runs spent"
-                why = less and f"{epsilon:g} less {less}"
+                    taken_off = "what earlier runs spent"
+                elif run.checked and not run.used.models:
+                    taken_off = "the check, which is paid for"
+                difference = f"{epsilon:g} less {taken_off}" if taken_off else ""
                 charge = run.charge(options.epsilon)
-                spending = folder.spending(charge, run.epsilon, why, run.used.models)
+                spending = folder.spending(charge, run.epsilon, difference, run.used.models)
             except ValueError as error:
                 if not options.forecast:
                     raise
