@@ -195,9 +195,10 @@ class RecommenderMixin(FoldInMixin):
         logarithmic scale:
         ``log n - s b + max(s, l) d``. Here n is the number of entries of the row, released or
         public, b its bias, and s the slope of ``log n`` on biases over entries, at least 0: how
-        much more often people choose what they value more. d is the value predicted less the
-        mean of the unit's predictions, and l the derivative in d, at 0, of the log of
-        ``P(value > that mean)``. :meth:`predict_rows` has the values alone.
+        much more often people choose what they value more. The more noise hides biases, the
+        smaller s is. d is the value predicted less the mean of the unit's predictions, and l the
+        derivative in d, at 0, of the log of ``P(value > that mean)``. :meth:`predict_rows` has
+        the values alone.
 
         **Privacy.** It costs nothing: the ranking follows from what was released, and for
         units that were folded in, from their own entries.
@@ -404,9 +405,10 @@ def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
     shares = np.exp(2 * (rows.popularity - rows.popularity.max()))
     shares /= shares.sum()
     about = rows.means - shares @ rows.means
-    # Slope of log weights on effects. Log weights contain slope * effects, and so does the last
-    # term: subtract it once.
-    mean_square = max(float(shares @ about**2), LEAST_SQUARE)
+    # Slope of log weights on effects, whose mean square is that of means plus variances: where
+    # noise hides effects, means may lie on a line over weights. Log weights contain slope *
+    # effects, and so does the last term: subtract it once.
+    mean_square = max(float(shares @ (about**2 + rows.variances)), LEAST_SQUARE)
     slope = max(float(shares @ (about * log_weights)) / mean_square, 0.0)
     # Derivative of log P(value > level) in the value's mean, at its level: phi(0) / Phi(0) / sigma.
     liking = math.sqrt(2 / math.pi / model.noise_variance)

@@ -10,6 +10,9 @@ from sklearn.preprocessing import OrdinalEncoder
 from small_completions import INF, MODELS, SHAPE, X0, Y0, build, table
 
 from sktensor_dp import PrivateCPCompletion, RowIndex
+from sktensor_dp.completion.model import SharedModel
+from sktensor_dp.completion.recommend import log_choices
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 all_models = pytest.mark.parametrize("model", MODELS)
@@ -49,7 +52,8 @@ def test_recommended_are_likely_to_be_chosen_and_liked(unit_mode, shape, model):
         shared = shared_model(fitted)
         rows = shared.effects[0]
         log_n, weights = 2 * rows.popularity, np.exp(2 * rows.popularity)
-        slope, _ = np.polyfit(rows.means, log_n, 1, w=np.sqrt(weights))
+        about = rows.means - np.average(rows.means, weights=weights)
+        slope = weights @ (about * log_n) / (weights @ (about**2 + rows.variances))
         above = expected - np.average(expected, axis=1, weights=weights)[:, None]
         liking = norm.pdf(0) / norm.cdf(0) / np.sqrt(shared.noise_variance)
         score = log_n - max(slope, 0) * rows.means + max(slope, liking) * above
@@ -82,6 +86,20 @@ def test_what_people_choose_is_recommended(unit_mode):
     rated = model.recommend(None, films, by="value")
     assert (np.diff(rated.values) <= 0).all()
     assert rated.rows[0] >= films // 2
+
+
+def test_popularity_decides_where_noise_hides_biases():
+    """Biases that are a line over log numbers alone say nothing that these do not say."""
+    log_n = np.linspace(-3.0, 3.0, 20)
+    values = 0.3 * np.random.default_rng(0).standard_normal((50, 20)) + 0.05 * log_n
+    agreement = []
+    for variance in (0.0, 0.3):
+        rows = SharedEffects(0.05 * log_n, np.full(20, variance), log_n / 2, variance)
+        model = SharedModel(3.0, 1.0, 0, [rows], None, 0.2, 0.0)
+        scores = log_choices(model, 1, values)
+        agreement.append(np.mean([np.corrcoef(score, log_n)[0, 1] for score in scores]))
+    assert agreement[0] < 0.6
+    assert agreement[1] > 0.95
 
 
 def test_one_unit_is_the_row_of_many():
