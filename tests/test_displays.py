@@ -7,12 +7,7 @@ import pytest
 from browsing import WORDS, model
 
 from sktensor_dp import PrivateGaussianMixture
-from sktensor_dp.plotting import (
-    BarDisplay,
-    MixtureDisplay,
-    TopicsDisplay,
-    save_svg,
-)
+from sktensor_dp.plotting import BarDisplay, MixtureDisplay, TopicsDisplay, save_svg
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.metrics import (
-    coherence,
-    match_topics,
-    precision_at_k,
-    recall_at_k,
-)
+from sktensor_dp.metrics import coherence, match_topics, precision_at_k, recall_at_k
 
 
 def test_coherence_is_the_mean_of_npmi_over_pairs(seed):

@@ -32,12 +32,7 @@ from sktensor_dp.cli.recommend import recommend
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.topics import Topics
-from sktensor_dp.estimator.forecast import (
-    LARGEST_ADVISED,
-    MOST_UNITS,
-    least_epsilon,
-    least_number,
-)
+from sktensor_dp.estimator.forecast import LARGEST_ADVISED, MOST_UNITS, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg

@@ -25,12 +25,7 @@ from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.input_check import InputCheck
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
-from sktensor_dp.privacy.ledger_entries import (
-    Balance,
-    LedgerEntry,
-    Spending,
-    check_one_unit,
-)
+from sktensor_dp.privacy.ledger_entries import Balance, LedgerEntry, Spending, check_one_unit
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"

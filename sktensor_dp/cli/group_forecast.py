@@ -8,11 +8,7 @@ from typing import NamedTuple
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.share_noise import (
-    errors_of_topics,
-    noise_by_topic,
-    noise_of_seen,
-)
+from sktensor_dp.spectral_lda.share_noise import errors_of_topics, noise_by_topic, noise_of_seen
 from sktensor_dp.spectral_lda.shares import TopicShares
 
 # Factors on the noise of shares by group: of topics that have words of their own, and of topics

@@ -45,10 +45,7 @@ def leading_words(
     rows: list[list[object]] = [["topic", "share_of_words", "rank", "word", "sets_apart", "hidden"]]
     distinctive = map(set, model.top_words(len(names), names, relevance=0.6))
     for topic, own_words in zip(topics, distinctive, strict=True):
-        share, hidden = (
-            round(topic.weight, 3),
-            YES_NO[topic.hidden],
-        )  # the share as on the screen
+        share, hidden = (round(topic.weight, 3), YES_NO[topic.hidden])  # the share as on the screen
         rows += (
             [topic.number, share, rank, word, YES_NO[word in own_words], hidden]
             for rank, word in enumerate(topic.words or [""], start=1)

@@ -24,13 +24,7 @@ from sktensor_dp.completion.effect_release import (
     weights_of_least_error,
 )
 from sktensor_dp.completion.entry_errors import Errors
-from sktensor_dp.completion.plan import (
-    Assumed,
-    PersonPlan,
-    judged_sweeps,
-    row_weight,
-    trial_sweeps,
-)
+from sktensor_dp.completion.plan import Assumed, PersonPlan, judged_sweeps, row_weight, trial_sweeps
 from sktensor_dp.completion.pull import OfClips, Pull, pull_by_clip
 from sktensor_dp.completion.shared_biases import (
     by_own_level,

@@ -38,11 +38,7 @@ from sktensor_dp.data.units import Chunks
 from sktensor_dp.estimator.facts import PublicFacts, unit_of
 from sktensor_dp.estimator.pipelines import charges_of_later_steps
 from sktensor_dp.estimator.scoring import check_scoring_of_tools
-from sktensor_dp.exceptions import (
-    BudgetError,
-    NotEnoughDataWarning,
-    PrivacyLeakWarning,
-)
+from sktensor_dp.exceptions import BudgetError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.conversions import gaussian_mu

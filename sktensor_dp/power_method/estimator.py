@@ -28,10 +28,7 @@ from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.lazy import lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
-from sktensor_dp.power_method.fitted import (
-    ComponentStream,
-    SavedComponents,
-)
+from sktensor_dp.power_method.fitted import ComponentStream, SavedComponents
 from sktensor_dp.power_method.plan import (
     PERTURBATIONS,
     check_memory,

@@ -31,11 +31,7 @@ from sktensor_dp.queries.samples import (
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.largest_of_noise import edge_of_noise
 from sktensor_dp.tensor.power_method import OnlinePowerMethod, orthogonal_decomposition
-from sktensor_dp.tensor.symmetric import (
-    coordinates_to_symmetric,
-    multilinear,
-    n_unique,
-)
+from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, multilinear, n_unique
 from sktensor_dp.tensor.whitening import Whitener, noisy_whitener
 
 # Largest T(u, u, u) of symmetric normal noise of unit variance, over the root of the length of a

@@ -37,13 +37,7 @@ from sktensor_dp.privacy.ledger_entries import (
     person_of,
     without_column,
 )
-from sktensor_dp.privacy.plan import (
-    ROUNDING,
-    FitBudget,
-    PrivacyCost,
-    ReleasePlan,
-    budget_fractions,
-)
+from sktensor_dp.privacy.plan import ROUNDING, FitBudget, PrivacyCost, ReleasePlan, budget_fractions
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt

@@ -19,13 +19,7 @@ from sktensor_dp.privacy.mechanisms import Mechanism, deviation_of, sigma_of
 from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.payer import NOBODY, REPORT, Payer
-from sktensor_dp.privacy.plan import (
-    COUNT,
-    PlannedRelease,
-    PrivacyCost,
-    ReleasePlan,
-    fraction_of,
-)
+from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan, fraction_of
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.query import Product, Query, UnitCount
 from sktensor_dp.tensor.arrays import Floats

@@ -50,11 +50,7 @@ def word_pattern() -> re.Pattern[str]:
 
 
 def read_documents(
-    vectorizer: CountVectorizer,
-    raw_documents: Iterable[object],
-    *,
-    grouped: bool,
-    is_part: bool,
+    vectorizer: CountVectorizer, raw_documents: Iterable[object], *, grouped: bool, is_part: bool
 ) -> list[Any]:
     """List documents, decoded by the parameters of a vectorizer.
 

@@ -90,10 +90,7 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
         (("nowhere.csv", "--text", "post"), "nothing is at"),
         ((posts, "--text", "post", "--person", "who"), "column 'who' does not exist"),
         ((posts, "--text", "post", "--epsilon", "inf"), "No budget covers a run without noise"),
-        (
-            (posts, "--text", "post", "--delta", 0.5),
-            "say --delta 1e-6 or less",
-        ),
+        ((posts, "--text", "post", "--delta", 0.5), "say --delta 1e-6 or less"),
     ):
         error = command("topics", *wrong, *SMALL, status=2).err.splitlines()[-1]
         assert told in error

@@ -63,14 +63,8 @@ WRONG = [
     ),
     ((*TEXT, "--persons", "author"), "must be a number of persons (--person names a column)"),
     ((*TEXT, "--persons", 9), "--add-remove and --persons N go together"),
-    (
-        ("topics", "posts.csv", "--text", "Post "),
-        "in 'posts.csv'; did you mean 'post'?",
-    ),
-    (
-        (*TEXT, "--person", "authors"),
-        "does not exist in 'posts.csv'; did you mean 'author'?",
-    ),
+    (("topics", "posts.csv", "--text", "Post "), "in 'posts.csv'; did you mean 'post'?"),
+    ((*TEXT, "--person", "authors"), "does not exist in 'posts.csv'; did you mean 'author'?"),
     ((*TEXT, "--delimiter", ";"), "has 1 column, is the delimiter another? Else give the name"),
     (("topics", "posts.xlsx", "--text", "post"), "'posts.xlsx' is a spreadsheet: save its sheet"),
     (("topics", "-", "--text", "post"), "standard input cannot be read several times"),

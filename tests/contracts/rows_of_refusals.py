@@ -164,11 +164,9 @@ PUBLIC = [
         (np.zeros(WORDS), "at least one of them positive"),
         *((np.r_[value, np.ones(WORDS - 1)], "finite numbers >= 0") for value in (-1.0, NAN, INF)),
         (["often"] * WORDS, "word_frequencies"),
-    ),
+    )
 ]
-NAMED_PUBLIC: Wrong = [
-    ({"word_frequencies": {"c": 1.0}}, "at least one of them positive"),
-]
+NAMED_PUBLIC: Wrong = [({"word_frequencies": {"c": 1.0}}, "at least one of them positive")]
 TOPICS += [
     *table("public", topics, TOPIC_CALLS[:3], PUBLIC),
     *table("public, named", topics, fit(NAMED_COUNTS), NAMED_PUBLIC),

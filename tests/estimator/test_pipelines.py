@@ -6,11 +6,7 @@ import pytest
 import sklearn
 from sklearn.pipeline import Pipeline
 
-from sktensor_dp import (
-    BudgetAccountant,
-    PrivateCountVectorizer,
-    PrivateSpectralLDA,
-)
+from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 

@@ -81,10 +81,7 @@ def test_a_default_score_follows_from_what_an_estimator_offers():
     for call, message in (
         (lambda: PrivateSearchCV(Silent(), {}).fit(X), "Silent has no default"),
         (lambda: make_private_scorer("log_likelihood"), "bounds must be given"),
-        (
-            lambda: components({}, score_bounds=None).fit(np.ones((50, 3))),
-            "score_bounds must be",
-        ),
+        (lambda: components({}, score_bounds=None).fit(np.ones((50, 3))), "score_bounds must be"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

@@ -16,12 +16,7 @@ from sklearn.base import clone
 from small_completions import X0, Y0, build
 from small_texts import pipeline
 
-from sktensor_dp import (
-    BudgetAccountant,
-    BudgetError,
-    PrivacyLeakWarning,
-    make_private_scorer,
-)
+from sktensor_dp import BudgetAccountant, BudgetError, PrivacyLeakWarning, make_private_scorer
 from sktensor_dp.privacy.accountant import HELD, OPENED
 
 N_KINDS = len({MODELS[name].kind for name in READERS})

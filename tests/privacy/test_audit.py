@@ -19,12 +19,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.privacy.audit import (
-    AuditResult,
-    audit,
-    audit_samples,
-    worst_case,
-)
+from sktensor_dp.privacy.audit import AuditResult, audit, audit_samples, worst_case
 from sktensor_dp.privacy.conversions import gaussian_epsilon
 
 SURE = 1 - 1e-6

@@ -93,11 +93,7 @@ def value_of(answer: Any) -> Any:
 
 
 def audited(
-    name: str,
-    cost: PrivacyCost,
-    n_runs: int,
-    leaves: bool = False,
-    release: Any = None,
+    name: str, cost: PrivacyCost, n_runs: int, leaves: bool = False, release: Any = None
 ) -> AuditResult:
     """Audit one release, data to noisy value, along the line between the exact values."""
     pure = cost.epsilon > 0

@@ -351,11 +351,7 @@ def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
 
 @pytest.mark.parametrize(
     ("plan", "release"),
-    [
-        (plan_of_two(2, pure=0.1), SUMS),
-        (plan_of_two(0), SUMS),
-        (plan_of_two(2), LEVELS),
-    ],
+    [(plan_of_two(2, pure=0.1), SUMS), (plan_of_two(0), SUMS), (plan_of_two(2), LEVELS)],
     ids=["two kinds of noise", "nothing left", "not planned"],
 )
 def test_what_the_rest_does_not_pay_for_is_refused_before_it_is_answered(plan, release):

@@ -8,11 +8,7 @@ import pytest
 from sktensor_dp.privacy.conversions import gaussian_delta
 from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published import online_tensor_power_method, private_tensor_power_method
-from sktensor_dp.published.power_method import (
-    noise_multiplier,
-    noisy_columns,
-    power_method_loop,
-)
+from sktensor_dp.published.power_method import noise_multiplier, noisy_columns, power_method_loop
 from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import tensor_oracle
 

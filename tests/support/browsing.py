@@ -120,7 +120,7 @@ def model() -> PrivateSpectralLDA:
 def write_page(folder: Path, **changes) -> SimpleNamespace:
     """Page of the made-up topics, and where it is."""
     arguments = {
-        "warnings": ["Of 4 topics asked for, the released second moment shows 3 above its noise."],
+        "warnings": ["Of 4 topics asked for, the released second moment shows 3 above its noise."]
     }
     path = write_topic_page(folder / "page.html", model(), WORDS, **(arguments | changes))
     return SimpleNamespace(path=path, url=path.as_uri(), text=path.read_text(encoding="utf-8"))

@@ -9,11 +9,7 @@ from scipy.stats import norm
 from small_tensors import rms
 
 from sktensor_dp.tensor.entry_biases import fit_row_sums, incidence_features, standardised
-from sktensor_dp.tensor.shared_parameters import (
-    clipped_variance,
-    mean_response,
-    shared_effects,
-)
+from sktensor_dp.tensor.shared_parameters import clipped_variance, mean_response, shared_effects
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 GAIN, SCALE, N_UNITS = 0.4, 0.25, 1000
