@@ -60,7 +60,8 @@ from sktensor_dp.completion.plan import (
     plan_persons,
     tucker_ranks,
 )
-from sktensor_dp.completion.recommend import BLOCK, RecommenderMixin
+from sktensor_dp.completion.recommend import BLOCK
+from sktensor_dp.completion.row_averages import RowAveragesMixin
 from sktensor_dp.completion.row_names import are_names, check_names, indices_of
 from sktensor_dp.completion.worst_case import worst_entries
 from sktensor_dp.estimator.base import (
@@ -96,7 +97,7 @@ def release_bounds(ask: Session) -> tuple[tuple[float, float], tuple[Warning, ..
     return (low, high), warnings_of_range(ValueHistogram.name, seen=seen)
 
 
-class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
+class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
     """Base of completions; a subclass says in ``_full_core`` which model it fits."""
 
     _unit = "entry"

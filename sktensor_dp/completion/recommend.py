@@ -319,19 +319,18 @@ class RecommenderMixin(FoldInMixin):
         self, mode: int | str | None, context: Mapping[int | str, Any] | None
     ) -> tuple[int, Integers]:
         """Mode whose rows are predicted, and coordinates of all of them, 0 for the unit."""
-        shared = [m for m in range(len(self.shape_)) if m != self._own_mode]
-        chosen = self._mode(mode)
-        chosen = shared[0] if chosen is None else checked_mode(chosen, len(self.shape_))
-        if chosen not in shared:
-            raise ValueError(f"mode must be one of {shared}, those without units; got {mode!r}.")
+        shared, chosen = self._shared_modes, self._shared_mode(mode)
         rows = np.zeros((self.shape_[chosen], len(self.shape_)), dtype=np.intp)
         rows[:, chosen] = np.arange(len(rows))
         further = [m for m in shared if m != chosen]
         is_mapping = context is None or isinstance(context, Mapping)
         given = {self._mode(m): row for m, row in (context or {}).items()} if is_mapping else {}
         if not is_mapping or set(given) != set(further):
+            columns = self._columns or range(len(self.shape_))
+            first = np.zeros(1, dtype=np.intp)
+            rows_of = {columns[m]: names_of(first, self._indices, m).tolist()[0] for m in further}
             raise ValueError(
-                f"context must map each further mode, {further}, to a row; got {shown(context)}."
+                f"context must map each further mode to a row, as {rows_of}; got {shown(context)}."
             )
         for m in further:
             rows[:, m] = row_number(given[m], f"context[{m}]", m, self._indices)
@@ -339,6 +338,19 @@ class RecommenderMixin(FoldInMixin):
                 raise ValueError(f"context[{m}] must be a row of that mode; got {shown(given[m])}.")
         refuse_beyond(rows[:1], self._given_shape, "context")
         return chosen, rows
+
+    @property
+    def _shared_modes(self) -> list[int]:
+        """Modes without units."""
+        return [m for m in range(len(self.shape_)) if m != self._own_mode]
+
+    def _shared_mode(self, mode: int | str | None) -> int:
+        """Number of a mode without units, by default the first."""
+        shared, chosen = self._shared_modes, self._mode(mode)
+        chosen = shared[0] if chosen is None else checked_mode(chosen, len(self.shape_))
+        if chosen not in shared:
+            raise ValueError(f"mode must be one of {shared}, those without units; got {mode!r}.")
+        return chosen
 
     def _excluded(
         self, exclude: Any, of: Any, mode: int, units: Integers

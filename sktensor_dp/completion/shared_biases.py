@@ -199,7 +199,7 @@ class SharedBiases:
         self.half: float = ask.public("half")
         self._rounds: list[_Round] = []
         zeros = np.zeros(self._shape[mode])
-        self.effects = SharedEffects(zeros, zeros, zeros, prior_variance=0.0)
+        self.effects = SharedEffects(zeros, zeros, zeros, 0.0, zeros, zeros)
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
         self._moments = np.ones((2, len(zeros)))
 
@@ -351,6 +351,7 @@ class SharedBiases:
         widest = 2 * self.half
         self.effects = replace(
             effects, means=np.clip(effects.means - mean, -widest, widest),
+            prior_means=effects.prior_means - mean,
             variances=np.minimum(
                 effects.variances + release.by_step + release.pulled**2, widest**2
             ),

@@ -33,6 +33,8 @@ _LEAST_PRECISION = 1e-200
 UNCLIPPED = 2.0
 # Least distance of a mean from the nearer bound, relative to half the range.
 LEAST_ROOM = 1e-6
+# Least part of rows that is not drawn to the prior's mean, to avoid a division by 0.
+LEAST_SEEN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +116,36 @@ class SharedEffects:
     # (n_rows,): posterior mean of half the logarithm of a row's weight over the mean weight.
     popularity: Floats
     prior_variance: float  # of an effect
+    # (n_rows,): means of the prior, and the part by which noise and sampling draw effects to these.
+    prior_means: float | Floats = 0.0
+    drawn: float | Floats = 0.0
 
     @property
     def is_hidden(self) -> bool:
         """True if effects, weighted by rows' popularity, vary less than they are uncertain."""
         return float(np.exp(2 * self.popularity) @ (self.means**2 - self.variances)) <= 0
+
+    def average(self, rows: NDArray[np.intp]) -> tuple[float, float, float]:
+        """Average of the effects of distinct `rows`, by a prior whose mean they have of their own.
+
+        Returned with the variance of its error by independent errors of rows, and the deviation of
+        what all rows may have in common.
+        """
+        # Effects are c + prior means + u, with u of the prior variance t and any c. Given c they
+        # are means + drawn * c, of variances t * drawn; all rows tell c with variance t / seen.
+        means, prior_means, drawn, variances = (
+            np.broadcast_to(array, len(self.means))[rows]
+            for array in (self.means, self.prior_means, self.drawn, self.variances)
+        )
+        seen = max(float((1 - drawn).sum()), LEAST_SEEN)
+        constant = float((means - prior_means).sum()) / seen
+        variance = drawn.sum() / len(rows) ** 2 + drawn.mean() ** 2 / seen
+        common = np.sqrt(np.maximum(variances - self.prior_variance * drawn, 0.0)).mean()
+        return (
+            float(means.mean() + drawn.mean() * constant),
+            float(self.prior_variance * variance),
+            float(common),
+        )
 
 
 def clip_of_two_values(half: float, mean: float) -> float:
@@ -294,7 +321,11 @@ class _GridPosterior:
         variance = _posterior_mean(posterior, effects**2 + variances) - mean**2
         expected = _posterior_mean(posterior, np.broadcast_to(popularity, posterior.shape))
         moments = np.stack([_posterior_mean(posterior, self._grid**k) for k in (1, 2)])
-        found = SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
+        found = SharedEffects(
+            mean, np.maximum(variance, 0.0), expected, self.prior_variance,
+            prior_means=_posterior_mean(posterior, np.broadcast_to(self._line, posterior.shape)),
+            drawn=np.clip(variance / self.prior_variance, 0.0, 1.0),
+        )  # fmt: skip
         return found, moments
 
     def _slope_over(self, values: Floats, posterior: Floats) -> tuple[float, float]:

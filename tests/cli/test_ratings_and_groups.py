@@ -118,6 +118,8 @@ def test_ratings_rank_items(command, ratings, tmp_path):
     assert caveat in " ".join(done.out.split())
     assert caveat in (folder / "for-the-officer.md").read_text("utf-8")
     assert model.shape_ == (1000, 30)
+    drawn = f"{model._shared.effects[0].drawn.mean():.0%}"
+    assert f"is drawn to it by {drawn}, which these errors" in " ".join(done.out.split())
     swapped = pd.DataFrame({"film": ["film 00"], "user": ["person7"]})
     with pytest.raises(ValueError, match="feature names should match"):
         model.fold_in(swapped, [4.0])

@@ -206,3 +206,12 @@ def test_worst_neighbours_have_names(options):
         assert X.dtype == object
         values.append(case.statistic(build(**{**options, "epsilon": INF}).fit(X, y)))
     assert values[1] != values[0]
+
+
+def test_a_missing_context_is_named_by_column_and_first_row():
+    X, y = entries()
+    model = build(**SLICED, rank=0, epsilon=INF).fit(frame_of(X)[["person", "drink", "day"]], y)
+    with pytest.raises(ValueError, match=r"further mode to a row, as \{'day': 0\}; got None"):
+        model.recommend(None, 2)
+    with pytest.raises(ValueError, match=r"to a row, as \{'drink': 'tea'\}; got None"):
+        model.recommend(None, 2, mode="day")

@@ -107,7 +107,7 @@ WRONG_ITEMS = {
     "split": (lambda: BudgetAccountant().split({"a": 0.5}), r"such as \[0.3, .*got {'a': 0.5}"),
     "context": (
         lambda: COMPLETION.fit(ROWS, np.full(27, 0.5)).predict_rows(0, 1, context=[1]),
-        r"context must map each further mode, \[2\], to a row; got \[1\]",
+        r"context must map each further mode to a row, as {2: 0}; got \[1\]",
     ),
     "shape": (lambda: COMPLETION.forecast(10, 3), "shape must be a number of rows for each mode"),
     "matches": (lambda: check_inputs({"a": [True], "b": [1]}), "that of 'b' is none"),

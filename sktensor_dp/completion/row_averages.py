@@ -1,0 +1,93 @@
+"""Averages over several rows of a mode, as over all items of one shop."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from sktensor_dp.checks.parameters import shown
+from sktensor_dp.completion.recommend import RecommenderMixin
+
+
+class RowAveragesMixin(RecommenderMixin):
+    """Mixin with averages over rows that a reader chooses."""
+
+    mean_: float
+
+    def average_rows(
+        self, rows: Any, less: Any = None, *, mode: int | str | None = None
+    ) -> tuple[float, float]:
+        """Average of several rows, as of all items of one shop, and its standard error.
+
+        Each bias is drawn to the mean of all as far as noise hides it. Rows with something in
+        common are all drawn alike, so that an average over their `biases_` is too near the mean by
+        more than errors of single rows let expect: this one is not drawn to it.
+
+        Parameters
+        ----------
+        rows : array-like of int or str
+            Rows, by number or name, each of which counts once.
+        less : array-like of int or str, optional
+            Rows whose average is subtracted, none of them one of `rows`; what both have in common,
+            as the mean, then adds no error.
+        mode : int or str, optional
+            Mode of the rows, by its number or the name of its column; by default the first that
+            is not ``unit_mode``.
+
+        Returns
+        -------
+        average, error : float
+            The average, `mean_` included unless `less` is given, and its standard error.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, one is unknown or in both groups, or `mode` is that of units.
+
+        Notes
+        -----
+        Rows are normal about a mean of their own, with the variance of all rows, and any such mean
+        is as likely. Rows that persons keep to, as where each rates in one shop, are still drawn
+        together: make shops a mode of their own.
+
+        **Privacy.** It costs nothing: it follows from what was released.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sktensor_dp import PrivateCPCompletion
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.argwhere(rng.random((2000, 60)) < 0.2)
+        >>> y = 3 + 0.4 * (X[:, 1] < 30) + rng.standard_normal(len(X))
+        >>> options = {"bounds": (1, 5), "unit_mode": 0, "shape": (2000, 60), "epsilon": 4.0}
+        >>> model = PrivateCPCompletion(0, **options).fit(X, y)
+        >>> change, error = model.average_rows(range(30), less=range(30, 60))
+        >>> 0.3 < change < 0.5, error < 0.05
+        (True, True)
+        """
+        check_is_fitted(self)
+        chosen = self._shared_mode(mode)
+        effects = self._shared.effects[chosen - (chosen > self._own_mode)]
+        own = self._distinct_rows(chosen, "rows", rows)
+        average, variance, common = effects.average(own)
+        if less is None:
+            error = math.sqrt(variance + common**2 + self._shared.level_error**2)
+            return self.mean_ + average, error
+        others = self._distinct_rows(chosen, "less", less)
+        if np.isin(own, others).any():
+            raise ValueError("less must have no row that is in rows.")
+        subtracted, of_others, common_of_others = effects.average(others)
+        error = math.sqrt(variance + of_others + (common + common_of_others) ** 2)
+        return average - subtracted, error
+
+    def _distinct_rows(self, mode: int, name: str, given: Any) -> NDArray[np.intp]:
+        """Numbers of the rows that an argument of this `name` has."""
+        rows = np.unique(self._rows(mode, given)[0])
+        if len(rows) == 0 or rows[0] < 0 or rows[-1] >= self.shape_[mode]:
+            raise ValueError(
+                f"{name} must be one or more rows of mode {mode}: names of row_names, or numbers "
+                f"from 0 to {self.shape_[mode] - 1}; got {shown(given)}."
+            )
+        return rows

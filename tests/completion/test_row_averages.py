@@ -1,0 +1,100 @@
+"""Averages over rows that have something in common, as all items of one shop."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from internals import shared_model
+from small_completions import INF, build
+
+from sktensor_dp import PrivateCPCompletion, RowIndex, unsafe_seeded_noise
+from sktensor_dp.tensor.shared_parameters import SharedEffects
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+]
+
+
+def test_an_average_is_the_posterior_mean_about_any_mean_of_its_own(seed):
+    """As by normal distributions of single rows with a common mean of large variance."""
+    rng, n, prior = np.random.default_rng(seed), 7, 0.3
+    prior_means, noise = rng.standard_normal(n), rng.uniform(0.01, 3.0, n)
+    seen = prior_means + rng.standard_normal(n)
+    drawn = noise / (prior + noise)
+    means = seen + drawn * (prior_means - seen)
+    effects = SharedEffects(means, prior * drawn, np.zeros(n), prior, prior_means, drawn)
+    rows = np.array([1, 2, 4, 5])
+    covariance = prior * np.eye(4) + 1e4
+    gain = covariance @ np.linalg.inv(covariance + np.diag(noise[rows]))
+    expected = np.mean(prior_means[rows] + gain @ (seen - prior_means)[rows])
+    variance = np.mean(covariance - gain @ covariance)
+    average, of_average, common = effects.average(rows)
+    assert average == pytest.approx(expected, abs=1e-3)
+    assert of_average == pytest.approx(variance, rel=1e-3)
+    assert common == pytest.approx(0)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_averages_of_shops_are_not_drawn_together_and_err_as_stated(epsilon, seed):
+    """Articles and shops joined in one mode, as the command has them, shops by chance."""
+    rng, n, shape = np.random.default_rng(seed), 3000, (60, 5)
+    shops = np.linspace(-0.15, 0.15, 5)
+    scores, plain = [], []
+    for fit in range(6):
+        articles = 0.4 * rng.standard_normal(60)
+        articles -= articles.mean()
+        persons = np.repeat(np.arange(n), 12)
+        columns = rng.integers(0, 60, len(persons)), rng.integers(0, 5, len(persons))
+        values = 0.5 * rng.standard_normal(n)[persons] + articles[columns[0]] + shops[columns[1]]
+        y = np.clip(3 + values + 0.7 * rng.standard_normal(len(persons)), 1, 5)
+        X = np.column_stack([persons, np.ravel_multi_index(columns, shape)])
+        model = PrivateCPCompletion(0, bounds=(1, 5), shape=(n, 300), unit_mode=0, epsilon=epsilon)
+        with unsafe_seeded_noise(100 * seed + fit):
+            model.fit(X, y)
+        rows = np.arange(300).reshape(shape).T
+        found = np.array(
+            [model.average_rows(rows[k], np.delete(rows, k, 0).ravel()) for k in range(5)]
+        )
+        true = 1.25 * shops  # less those of the four others
+        scores.append((found[:, 0] - true) / found[:, 1])
+        biases, errors = (
+            np.array(a[1]).reshape(shape) for a in (model.biases_, model.bias_errors_)
+        )
+        plain.append(
+            ((biases.mean(axis=0) * 1.25 - true) / np.sqrt((errors**2).sum(axis=0)) * 60)[[0, 4]]
+        )
+    # What rows may have in common counts in full: errors may be several times too large.
+    assert 0.2 < np.sqrt(np.mean(np.square(scores))) < 1.4
+    # Those at both ends are drawn to the mean, which single rows' errors do not say.
+    assert np.sqrt(np.mean(np.square(plain))) > 1
+
+
+def test_rows_are_given_by_name_and_averages_outlast_a_file(tmp_path):
+    rng, names = np.random.default_rng(0), [f"{item} {shop}" for item in "abc" for shop in "AB"]
+    X = np.argwhere(rng.random((300, 6)) < 0.6)
+    y = 3 + 0.5 * (X[:, 1] % 2) + 0.1 * rng.standard_normal(len(X))
+    index = (None, RowIndex.from_public(names))
+    options = {"bounds": (1, 5), "shape": (300, 6), "row_names": index, "rank": 0, "epsilon": INF}
+    for unit_mode in (0, None):
+        model = build(**options, unit_mode=unit_mode)
+        persons = X[:, 0].astype(str) if unit_mode == 0 else X[:, 0]
+        model.fit(pd.DataFrame({"person": persons, "item": np.array(names)[X[:, 1]]}), y)
+        average, error = model.average_rows(names[1::2], less=names[::2])
+        assert average == pytest.approx(0.5, abs=0.05)
+        assert 0 < error < 0.05
+        one, of_one = model.average_rows([names[1]], mode=1)
+        assert one == pytest.approx(model.mean_ + model.biases_[1][1], abs=0.05)
+        assert of_one > model.mean_error_ > 0
+        model.save(tmp_path / "averages.model")
+        loaded = PrivateCPCompletion.load(tmp_path / "averages.model")
+        assert loaded.average_rows(names[1::2], less=names[::2]) == (average, error)
+        assert shared_model(loaded).effects[0].drawn.shape == (6,)
+    for rows, less, mode, said in (
+        ([], None, 1, "rows must be one or more rows of mode 1"),
+        (["c C"], None, 1, "rows must be one or more rows of mode 1"),
+        (names[:2], ["c C"], 1, "less must be one or more rows of mode 1"),
+        (names[:2], names[1:], 1, "less must have no row that is in rows"),
+        (names[:2], None, 0, "mode must be one of"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            model.average_rows(rows, less, mode=mode)
