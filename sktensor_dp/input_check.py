@@ -37,6 +37,8 @@ LONGEST = 10_000
 LOG_LONGEST = math.log1p(LONGEST)
 # Most tests that are named where noise hides which one fails.
 MOST_NAMED = 3
+# Deviations of noise beyond which nobody need look whether noise alone stopped a check.
+PERHAPS_NOISE = 5
 # Likely causes where too few rows pass a test: where most rows fail it, where some do, and where
 # most fail one that rows may fail.
 MOST_FAIL = "Is it the right column, and is the list or range the right one?"
@@ -298,7 +300,11 @@ class InputCheck(HasAccountant):
         if {ALL, *strict} & too_few.keys():
             often = stopped_by_noise(self.sigma_of_all, self.n_units)
             shown += f", and alone stops about {often} of checks of rows that all match"
-        return f"Too few rows match ({shown}). {' '.join(self._causes(too_few))}"
+        missing = [1 - self.fractions[name] for name in too_few]
+        causes = [*self._causes(too_few)]
+        if max(missing) < PERHAPS_NOISE * sigma and {ALL, *strict} >= too_few.keys():
+            causes.append("If you have looked, and all rows match, it was noise.")
+        return f"Too few rows match ({shown}). {' '.join(causes)}"
 
     def _causes(self, failed: Collection[str]) -> Iterable[str]:
         """Likely cause of each `failed` test, by how many rows fail it."""

@@ -66,6 +66,20 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
     assert budget.total()[0] < 10
 
 
+@pytest.mark.parametrize("names", [["listed"], ["listed", "in bounds"]])
+def test_a_stop_says_that_it_may_be_noise_where_that_may_be(names: list[str], seed: int) -> None:
+    rows = dict.fromkeys(names, np.ones(6000, bool))
+    check = check_inputs(rows, may_fail=names)
+    check.may_fail = ()
+    check.fractions = dict.fromkeys([*names, ALL][: 2 * len(names) - 1], 1.0)
+    sigma, last = check.sigma_of_all, [*check.fractions][-1]
+    noise = "If you have looked, and all rows match, it was noise."
+    for deviations, is_said in ((3, True), (6, False)):
+        check.fractions[last] = 1 - deviations * sigma
+        assert "Too few rows match" in check.refusal
+        assert check.refusal.endswith(noise) == is_said
+
+
 def test_a_person_with_many_rows_counts_as_one() -> None:
     groups = np.append(np.zeros(10_000, int), np.arange(1, 1001))
     check = check_inputs({"a": groups <= 600}, groups=groups, epsilon=np.inf, may_fail=["a"])

@@ -19,7 +19,7 @@ from sktensor_dp.cli.officer import PAGES, large_delta, officer_text, write_offi
 from sktensor_dp.cli.total import summary_of, total_of
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.model_files.saving import load_any
-from sktensor_dp.privacy.accountant import BudgetAccountant, charges_by_fit
+from sktensor_dp.privacy.accountant import CHECK, BudgetAccountant, charges_by_fit
 from sktensor_dp.privacy.composition import Composition, cover, unit_costs
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.ledger_entries import column_of
@@ -169,7 +169,11 @@ def _problem(error: OSError | ValueError, path: Path) -> str:
     """Say why the file at `path` was not checked, or what is wrong with it."""
     if isinstance(error, FileExistsError):
         return f"adds up, but {error}"
-    if isinstance(error, FileNotFoundError) and path.name == STATEMENT and _ledger_of(path):
+    is_missing = isinstance(error, FileNotFoundError) and path.name == STATEMENT
+    if is_missing and (models := sorted(path.parent.glob("*.model"))):
+        names = ", ".join(printable(str(model)) for model in models)
+        return f"is not there: in its place name what was saved in Python: {names}"
+    if is_missing and _ledger_of(path):
         return (
             "is not there: no run in this folder came as far as a model. What they spent: "
             f"sktensor-dp budget show {path.parent}"
@@ -271,6 +275,8 @@ def _write_page(
         fits = charges_by_fit(one for one in budget.entries if any(one.cost.amounts))
         paid = [f"{one.spender} ({one.when:%Y-%m-%d %H:%M} UTC)" for one, *_ in fits]
         settings["paid by the budget"] = ", ".join(paid)
+        if path.suffix == ".model" and any(one.spender == CHECK for one, *_ in fits):
+            settings["found by the check"] = "no model keeps that: ask for what it printed"
         summary = summary_of(budget, several=len(fits) > 1)
         others = on_all_runs(budget, path.parent, summary, now)
 
@@ -321,13 +327,23 @@ def _settings_of(model: Any) -> dict[str, str]:
             settings["columns"] = counted(len(columns), "word")
     for name, parameter in inspect.signature(type(model)).parameters.items():
         value = getattr(model, name)
-        # A public list of groups stands there however long it is.
-        text = ", ".join(map(str, value)) if name == "values" else shown(value)
-        if text != shown(parameter.default) and name not in ("epsilon", "delta"):
-            settings[name] = text
+        if shown(value) != shown(parameter.default) and name not in ("epsilon", "delta"):
+            settings[name] = _in_words(name, value)
     if said := getattr(model, "in_brief", ""):
         settings["what it shows"] = said
     return settings
+
+
+def _in_words(name: str, value: Any) -> str:
+    """Text of a model's parameter: of names of rows, how many there are of each mode, and one."""
+    if name == "values":  # a public list of groups stands there however long it is
+        return ", ".join(map(str, value))
+    if name == "row_names":
+        return "; ".join(
+            "none" if names is None else f"a list of {len(names):,}, such as {names[0]!r}"
+            for names in value
+        )
+    return shown(value)
 
 
 def _explained(report: PrivacyReport) -> Iterator[str]:

@@ -13,7 +13,12 @@ from cases import report_of
 from commands import Command
 from scipy.stats import norm
 
-from sktensor_dp import BudgetAccountant, PrivateTensorPowerMethod
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCPCompletion,
+    PrivateTensorPowerMethod,
+    check_inputs,
+)
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import chance_beyond
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
@@ -122,6 +127,33 @@ def test_a_model_of_python_is_checked_and_has_a_page_with_its_settings(path, rep
     assert "<b>" not in path.with_name("for-the-officer.html").read_text("utf-8")
     file.write_bytes(file.read_bytes().replace(b"PowerMethod", b"PowerMethox"))
     assert "components.model: REFUSED" in report("check", file, status=1).err
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_public_names_are_counted_on_a_page_and_models_named_where_no_statement_is(
+    tmp_path, report
+):
+    budget = BudgetAccountant(9.0, path=tmp_path / LEDGER)
+    rng, files = np.random.default_rng(0), [tmp_path / "ratings.model", tmp_path / "shops.model"]
+    names = [f"art {number:03d}" for number in range(12)]
+    X = pd.DataFrame({
+        "user": np.repeat(np.arange(300), 10), "item": np.tile(names[:10], 300),
+        "shop": rng.choice(list("AB"), 3000),
+    })  # fmt: skip
+    listed = {"listed": np.ones(3000, bool)}
+    check_inputs(listed, groups=X["user"], epsilon=1.0, accountant=budget)
+    for file, columns in zip(files, (["user", "item"], ["user", "item", "shop"]), strict=True):
+        shape, index = (300, 12, 2)[: len(columns)], (None, names, ["A", "B"])[: len(columns)]
+        PrivateCPCompletion(
+            0, bounds=(1, 5), shape=shape, row_names=index, unit_mode=0, accountant=budget
+        ).fit(X[columns], rng.uniform(1, 5, 3000)).save(file)
+    report("page", files[1])
+    page = (tmp_path / "for-the-officer.md").read_text("utf-8")
+    listed = "- row_names: none; a list of 12, such as 'art 000'; a list of 2, such as 'A'\n"
+    assert listed in page
+    assert "- found by the check: no model keeps that: ask for what it printed\n" in page
+    said = f"is not there: in its place name what was saved in Python: {files[0]}, {files[1]}\n"
+    assert report("check", tmp_path, status=1).err.endswith(said)
 
 
 FOUND = "found from noisy numbers, within the budget: .*"
