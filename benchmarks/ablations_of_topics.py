@@ -49,7 +49,7 @@ OF_LAWS = (8.0,)
 # What only forecasts have.
 OF_FORECASTS = (
     constant("topics.STRENGTH", 4.0), constant("topics.STRENGTH_SPREAD", 0.1),
-    constant("topics.CONFIRMED", 1.0),
+    constant("topics.CONFIRMED", 1.0), constant("topics.HALF_MIXED", 0.0),
 )  # fmt: skip
 # What moves topics to released counts, and widens intervals of shares: next to nothing.
 OF_MIXING = constant("topics.MIXING", 0.001)

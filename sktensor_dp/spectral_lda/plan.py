@@ -28,7 +28,7 @@ from sktensor_dp.spectral_lda.seen_topics import SeenTopics, least_over_half_edg
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics import defaults as of_topics
-from sktensor_dp.topics.concentration import USUAL
+from sktensor_dp.topics.concentration import concentration_of_length
 from sktensor_dp.topics.moments import mean_square_of_pairs
 from sktensor_dp.topics.noise_edge import bulk_edge, sampling_of_pairs
 from sktensor_dp.topics.shrinkage import RATIOS
@@ -311,7 +311,7 @@ class TopicForecast(Forecast):
     @property
     def assumptions(self) -> list[str]:
         """Sentences on what is assumed of documents."""
-        mixed = f"mix topics with a concentration of {self.concentration:g}"
+        mixed = f"mix topics with a concentration of {self.concentration:.2g}"
         assumed = mixed if self.concentration > 0 else "have one topic each"
         return [
             f"Documents are assumed to have about {counted(self.document_length, 'token')} each "
@@ -359,7 +359,8 @@ def forecast_topics(
     # Verdicts assume pairs of ten words a topic or more: fits with fewer find about as many topics.
     n_words = min(max(plan.n_words, 10 * k), n_features)
     assumed_plan = replace(plan, n_words=n_words, all_words=n_words == n_features)
-    concentration = USUAL if concentration is None else concentration
+    if concentration is None:
+        concentration = concentration_of_length(length)
     table = _compared(assumed_plan, n_features, n_kept, length, concentration, pure=pure)
     rows = []
     for planned in releases.planned:

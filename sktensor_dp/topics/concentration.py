@@ -193,6 +193,14 @@ class PairsOfTopics:
         return min(max(square / overlap - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
 
 
+def concentration_of_length(length: float) -> float:
+    """Concentration that forecasts assume of documents of about `length` tokens.
+
+    Short texts, such as titles, mix fewer topics than long ones.
+    """
+    return USUAL * length / (length + defaults.HALF_MIXED)
+
+
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
     """True if documents of `length` tokens are too short to show more than one topic each.
 

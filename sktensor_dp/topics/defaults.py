@@ -10,10 +10,12 @@ MIXING = 0.2
 # Documents with fewer tokens than topics, and than this for each topic that they mix, count as
 # having one topic.
 TOKENS_OF_TOPIC = 3
-# Strength of topics that forecasts assume: the eigenvalue of pairs of the topic of rank r, times
-# 2 r, relative to the sum of squared word frequencies that they assume. The benchmark ``forecasts``
-# measures it, as the median of five collections.
-STRENGTH = 2.0
+# Strength of topics that forecasts assume: the eigenvalue of pairs of the topic of rank r, times r
+# and 1 plus the concentration, relative to the sum of squared word frequencies that they assume.
+# The benchmark ``forecasts`` measures it, as the median of five collections.
+STRENGTH = 1.8
+# Forecasts assume that documents of this many tokens have half the concentration of long ones.
+HALF_MIXED = 20.0
 # Deviation of the logarithms of such strengths over collections, and the strength by which EM steps
 # confirm a topic, relative to that by which pairs of words show it for sure: both of forecasts.
-STRENGTH_SPREAD, CONFIRMED = 0.75, 0.65
+STRENGTH_SPREAD, CONFIRMED = 0.75, 0.4
