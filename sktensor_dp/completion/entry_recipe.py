@@ -248,10 +248,7 @@ def _effects(model: EntryModel, index_set: IndexSet, mode: int) -> SharedEffects
     # Rows without entries get the popularity of rows with one.
     mean = max(float(counts.mean()), 1e-100)
     popularity = 0.5 * np.log(np.maximum(counts, 1) / mean)
-    drawn = np.minimum(variances / max(prior_variance, 1e-100), 1.0)
-    return SharedEffects(
-        model.biases[mode], variances, popularity, prior_variance, np.zeros(len(counts)), drawn
-    )
+    return SharedEffects(model.biases[mode], variances, popularity, prior_variance)
 
 
 def _with_sampled_weights(

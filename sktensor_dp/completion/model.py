@@ -141,8 +141,8 @@ SHARED = Part(
     SharedModel, level=Real(), noise_variance=Real("+"), unit_mode=Whole(),
     effects=Items(Part(
         SharedEffects, means=Numbers("S"), variances=Numbers("S+"),
-        popularity=Numbers("S"), prior_variance=Real("+"), prior_means=Numbers("S"),
-        drawn=Numbers("S+"),
+        popularity=Numbers("S"), prior_variance=Real("+"),
+        prior_means=Maybe(Numbers("S")), drawn=Maybe(Numbers("S+")),
     )),
     components=Maybe(Part(
         SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),

@@ -44,13 +44,15 @@ class RowAveragesMixin(RecommenderMixin):
         Raises
         ------
         ValueError
-            If there are no rows, one is unknown or in both groups, or `mode` is that of units.
+            If there are no rows, one is unknown or in both groups, `mode` is that of units, or
+            there is no ``unit_mode``.
 
         Notes
         -----
         Rows are normal about a mean of their own, with the variance of all rows, and any such mean
-        is as likely. Rows that persons keep to, as where each rates in one shop, are still drawn
-        together: make shops a mode of their own.
+        is as likely. What errors of rows may have in common counts in full, so that the error may
+        be several times too large. Rows that persons keep to, as where each rates in one shop, are
+        still drawn together: make shops a mode of their own.
 
         **Privacy.** It costs nothing: it follows from what was released.
 
@@ -68,6 +70,8 @@ class RowAveragesMixin(RecommenderMixin):
         (True, True)
         """
         check_is_fitted(self)
+        if self.unit_mode is None:
+            raise ValueError("average_rows needs a fit with a unit_mode; got unit_mode=None.")
         chosen = self._shared_mode(mode)
         effects = self._shared.effects[chosen - (chosen > self._own_mode)]
         own = self._distinct_rows(chosen, "rows", rows)

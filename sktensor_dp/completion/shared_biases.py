@@ -199,7 +199,7 @@ class SharedBiases:
         self.half: float = ask.public("half")
         self._rounds: list[_Round] = []
         zeros = np.zeros(self._shape[mode])
-        self.effects = SharedEffects(zeros, zeros, zeros, 0.0, zeros, zeros)
+        self.effects = SharedEffects(zeros, zeros, zeros, prior_variance=0.0)
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
         self._moments = np.ones((2, len(zeros)))
 
@@ -349,6 +349,7 @@ class SharedBiases:
         # of their unit's level, which adds a constant to all effects: subtract it.
         mean = float(self.shares @ effects.means)
         widest = 2 * self.half
+        assert effects.prior_means is not None
         self.effects = replace(
             effects, means=np.clip(effects.means - mean, -widest, widest),
             prior_means=effects.prior_means - mean,

@@ -116,9 +116,10 @@ class SharedEffects:
     # (n_rows,): posterior mean of half the logarithm of a row's weight over the mean weight.
     popularity: Floats
     prior_variance: float  # of an effect
-    # (n_rows,): means of the prior, and the part by which noise and sampling draw effects to these.
-    prior_means: float | Floats = 0.0
-    drawn: float | Floats = 0.0
+    # (n_rows,), where units are persons: means of the prior, and the part by which noise and
+    # sampling draw effects to these.
+    prior_means: Floats | None = None
+    drawn: Floats | None = None
 
     @property
     def is_hidden(self) -> bool:
@@ -133,12 +134,11 @@ class SharedEffects:
         """
         # Effects are c + prior means + u, with u of the prior variance t and any c. Given c they
         # are means + drawn * c, of variances t * drawn; all rows tell c with variance t / seen.
-        means, prior_means, drawn, variances = (
-            np.broadcast_to(array, len(self.means))[rows]
-            for array in (self.means, self.prior_means, self.drawn, self.variances)
-        )
+        assert self.prior_means is not None
+        assert self.drawn is not None
+        means, drawn, variances = self.means[rows], self.drawn[rows], self.variances[rows]
         seen = max(float((1 - drawn).sum()), LEAST_SEEN)
-        constant = float((means - prior_means).sum()) / seen
+        constant = float((means - self.prior_means[rows]).sum()) / seen
         variance = drawn.sum() / len(rows) ** 2 + drawn.mean() ** 2 / seen
         common = np.sqrt(np.maximum(variances - self.prior_variance * drawn, 0.0)).mean()
         return (
@@ -324,7 +324,7 @@ class _GridPosterior:
         found = SharedEffects(
             mean, np.maximum(variance, 0.0), expected, self.prior_variance,
             prior_means=_posterior_mean(posterior, np.broadcast_to(self._line, posterior.shape)),
-            drawn=np.clip(variance / self.prior_variance, 0.0, 1.0),
+            drawn=_posterior_mean(posterior, drawn),
         )  # fmt: skip
         return found, moments
 

@@ -75,20 +75,18 @@ def test_rows_are_given_by_name_and_averages_outlast_a_file(tmp_path):
     y = 3 + 0.5 * (X[:, 1] % 2) + 0.1 * rng.standard_normal(len(X))
     index = (None, RowIndex.from_public(names))
     options = {"bounds": (1, 5), "shape": (300, 6), "row_names": index, "rank": 0, "epsilon": INF}
-    for unit_mode in (0, None):
-        model = build(**options, unit_mode=unit_mode)
-        persons = X[:, 0].astype(str) if unit_mode == 0 else X[:, 0]
-        model.fit(pd.DataFrame({"person": persons, "item": np.array(names)[X[:, 1]]}), y)
-        average, error = model.average_rows(names[1::2], less=names[::2])
-        assert average == pytest.approx(0.5, abs=0.05)
-        assert 0 < error < 0.05
-        one, of_one = model.average_rows([names[1]], mode=1)
-        assert one == pytest.approx(model.mean_ + model.biases_[1][1], abs=0.05)
-        assert of_one > model.mean_error_ > 0
-        model.save(tmp_path / "averages.model")
-        loaded = PrivateCPCompletion.load(tmp_path / "averages.model")
-        assert loaded.average_rows(names[1::2], less=names[::2]) == (average, error)
-        assert shared_model(loaded).effects[0].drawn.shape == (6,)
+    entries = pd.DataFrame({"person": X[:, 0], "item": np.array(names)[X[:, 1]]})
+    model = build(**options, unit_mode=0).fit(entries, y)
+    average, error = model.average_rows(names[1::2], less=names[::2])
+    assert average == pytest.approx(0.5, abs=0.05)
+    assert 0 < error < 0.05
+    one, of_one = model.average_rows([names[1]], mode=1)
+    assert one == pytest.approx(model.mean_ + model.biases_[1][1], abs=0.05)
+    assert of_one > model.mean_error_ > 0
+    model.save(tmp_path / "averages.model")
+    loaded = PrivateCPCompletion.load(tmp_path / "averages.model")
+    assert loaded.average_rows(names[1::2], less=names[::2]) == (average, error)
+    assert shared_model(loaded).effects[0].drawn.shape == (6,)
     for rows, less, mode, said in (
         ([], None, 1, "rows must be one or more rows of mode 1"),
         (["c C"], None, 1, "rows must be one or more rows of mode 1"),
@@ -98,3 +96,5 @@ def test_rows_are_given_by_name_and_averages_outlast_a_file(tmp_path):
     ):
         with pytest.raises(ValueError, match=said):
             model.average_rows(rows, less, mode=mode)
+    with pytest.raises(ValueError, match="average_rows needs a fit with a unit_mode"):
+        build(**options).fit(entries, y).average_rows(names)
