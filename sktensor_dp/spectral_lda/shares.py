@@ -33,10 +33,6 @@ from sktensor_dp.queries.topic_shares import SharesByGroup
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.person_bounds import PersonBounds, release_person_bounds
 from sktensor_dp.spectral_lda.share_differences import (
-    are_dates,
-    clear_differences,
-    clear_from_first_to_last,
-    clear_to_all_groups,
     from_first_to_last,
     to_all_groups,
 )
@@ -47,6 +43,12 @@ from sktensor_dp.spectral_lda.share_noise import (
     variance_of_shares,
     variance_terms,
 )
+from sktensor_dp.spectral_lda.share_tables import (
+    MARKS,
+    columns_of,
+    in_brief,
+    table_on_screen,
+)
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.topics.confusion import comparable_shares, without_hidden
 from sktensor_dp.topics.inference import TINY
@@ -56,25 +58,6 @@ from sktensor_dp.topics.shrinkage import deviation_moments
 HIDDEN = float(ndtri(0.975))
 # Least noise of a group's move beside that of all groups' common one, relative to its own.
 LEAST_OWN = 1e-6
-# Marks of topics by their visibility, and what those of half hidden ones say.
-MARKS = {"seen": "", "half hidden": "?", "hidden": "*"}
-BLURRED = (
-    "noise may have moved more than half of the words, so that shares, and their changes from "
-    "group to group, are likely too small, by more than intervals say"
-)
-MAY_BE_NOTHING = (
-    "noise hides the topic, which may be a mixture of others: half of its texts count for these, "
-    "and intervals reach from none of them to all"
-)
-OF_TOPICS = (
-    "Where topics share most of their words, shares, and how they change, may be off by more than "
-    "intervals say."
-)
-OF_KEPT_WORDS = (
-    "Shares are of what the words show that the private vocabulary kept: topics of rare or of many "
-    "different words come out too small, and others too large, by more than intervals say. Public "
-    "words (--vocabulary; vocabulary= in Python) cost nothing, and avoid that."
-)
 
 
 @dataclass(kw_only=True)
@@ -549,64 +532,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return as_text(self._table()) if self._fitted_state() else repr(self)
 
     def _table(self) -> Table:
-        """Intervals of the shares, and what they leave out."""
-        low, high = self.interval()
-        of_counts = self._interval_of_counts(0.9)
-        rows = []
-        for row, hidden in enumerate(self.hidden_):
-            group = f"{self.values[row]}{'*' if hidden else ''}"
-            n = " to ".join(f"{end[row]:,.0f}" for end in of_counts)
-            ends = zip(low[row], high[row], strict=True)
-            rows.append((group, n, *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in ends)))
-        marks = [MARKS[visibility] for visibility in self.visibility_]
-        topics = (f"topic {number}{mark}" for number, mark in enumerate(marks, start=1))
-        scaling = self.on_scaling()
-        each = f"texts, up to {self.texts_per_person_:.3g} each"
-        head = ("group", each if scaling else "texts", *topics)
-        notes = [
-            *filter(None, [clear_differences(self)]),
-            "Within (90%), for noise and chance, under these topics: groups that write more than "
-            "others of a topic that was not found differ in these, too.",
-            OF_TOPICS,
-        ]
-        if scaling and self.texts_per_person == "auto":
-            scaling += (
-                " Shares of a few texts of each person, drawn at random, avoid that, and their "
-                "number is the bound; words and topics are best learned from all texts: "
-                "docs/how_to/topics_by_group.md."
-            )
-        notes += filter(None, [OF_KEPT_WORDS * self.private_words_, scaling])
-        if self.hidden_.any():
-            notes.append("* of a group: noise hides how many texts there are")
-        if "half hidden" in self.visibility_:
-            notes.append(f"? of a topic: {BLURRED}")
-        if "hidden" in self.visibility_:
-            notes.append(f"* of a topic: {MAY_BE_NOTHING}")
-        said = "Average shares of topics, by group, in texts with a word of these"
-        return Table(said, head, rows, notes, ("group",))
+        return table_on_screen(self)
 
     @property
     def in_brief(self) -> str:
         """Say of how many groups shares can be seen, and what their intervals leave out."""
-        seen, groups = sum(~self.hidden_), counted(len(self.values), "group")
-        blurred = np.flatnonzero([one == "half hidden" for one in self.visibility_]) + 1
-        of_topics = f"Of topic {', '.join(map(str, blurred))} {BLURRED}." if len(blurred) else ""
-        said = f"Shares of topics can be seen of {seen} of {groups}.", of_topics, self.on_scaling()
-        return " ".join(filter(None, [*said, OF_TOPICS, OF_KEPT_WORDS * self.private_words_]))
-
-    def on_scaling(self) -> str:
-        """Say what intervals leave out: who is scaled down; "" where each text is protected."""
-        if self.privacy_report_.unit != "person":
-            return ""
-        at_most = ""
-        if self.texts_per_person == "auto":
-            at_most = f" (likely {counted(math.ceil(self.most_beyond_), 'person')} at most)"
-        return (
-            "In shares by group persons count by texts: by up to about "
-            f"{self.texts_per_person_:.3g} of one topic and group. Whoever wrote more{at_most} is "
-            "scaled down, also in the number of texts; if they wrote far more, and of other "
-            "things, shares are farther off than their intervals say."
-        )
+        return in_brief(self)
 
     def table(self, level: float = 0.9, *, backend: str = "pandas") -> Any:
         """Shares as a table.
@@ -636,35 +567,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def columns(self, level: float = 0.9) -> dict[str, list[Any]]:
         """Columns of :meth:`table` by name."""
-        n_groups, k = self.sums_.shape
-        low, high = self.interval(level)
-        texts_low, texts_high = self._interval_of_counts(level)
-        is_unknown = bool(self.on_scaling()) and self.texts_per_person != "auto"
-        scaled_down = math.nan if is_unknown else math.ceil(self.most_beyond_)
-        of_cells: dict[str, Any] = {
-            "share": self.shares_, "noise_std": self.noise_std_,
-            "sampling_std": self.sampling_std_, "low": low, "high": high,
-        }  # fmt: skip
-        trends = self.trend(level) if are_dates(self.values) else np.full((3, k), np.nan)
-        for end, cells, row in zip(
-            ("", "_low", "_high"), self.differences(level), trends, strict=True
-        ):
-            of_cells |= {f"difference{end}": cells, f"trend{end}": np.tile(row, (n_groups, 1))}
-        clear_trend = clear_from_first_to_last(self).clear[0] > 0
-        of_cells["difference_clear"] = clear_to_all_groups(self).clear > 0
-        of_cells["trend_clear"] = np.tile(clear_trend & are_dates(self.values), (n_groups, 1))
-        return {
-            "group": [value for value in self.values for _ in range(k)],
-            "texts_scaled": np.repeat(np.maximum(self.counts_.round(), 0), k).tolist(),
-            "texts_low": np.repeat(texts_low.round(), k).tolist(),
-            "texts_high": np.repeat(texts_high.round(), k).tolist(),
-            "hidden": np.repeat(self.hidden_, k).tolist(),
-            "topic": n_groups * list(range(1, k + 1)),
-            "visibility": n_groups * self.visibility_,
-            **{name: cells.ravel().tolist() for name, cells in of_cells.items()},
-            "texts_per_person": [self.texts_per_person_] * n_groups * k,
-            "scaled_down_at_most": [scaled_down] * n_groups * k,
-        }
+        return columns_of(self, level)
 
 
 def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:

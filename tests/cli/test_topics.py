@@ -24,7 +24,7 @@ from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import ListedGroups, public_values
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.spectral_lda.shares import OF_KEPT_WORDS
+from sktensor_dp.spectral_lda.share_tables import OF_KEPT_WORDS
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 

@@ -23,7 +23,8 @@ from sktensor_dp import (
 from sktensor_dp.cli.group_forecast import FEW_TEXTS, GroupForecast, topics_seen
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic
-from sktensor_dp.spectral_lda.shares import BLURRED, OF_KEPT_WORDS, TopicShares
+from sktensor_dp.spectral_lda.share_tables import BLURRED, OF_KEPT_WORDS, on_scaling
+from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.topic_page import write_topic_page
 from sktensor_dp.topics.documents import drawn_documents
 
@@ -271,14 +272,14 @@ def test_few_texts_of_each_person_hold_where_few_persons_write_very_much(seed):
     assert {*columns["texts_per_person"]} == {found.texts_per_person_}
     (at_most,) = {*columns["scaled_down_at_most"]}
     said = " ".join(str(found).split())
-    assert f"likely {at_most} persons at most" in found.on_scaling()
-    assert f"{found.on_scaling()} Shares of a few texts of each person" in said
+    assert f"likely {at_most} persons at most" in on_scaling(found)
+    assert f"{on_scaling(found)} Shares of a few texts of each person" in said
     given = {"groups": texts.person.to_numpy(), "texts_per_person": 1}  # as it advises
     guessed = LDA.shares_by(X, by, VALUES, **given)
     assert "a few texts" not in str(guessed)
     assert np.isnan(guessed.columns()["scaled_down_at_most"]).all()
     single = LDA.shares_by(X, by, VALUES, epsilon=1.0)
-    assert single.on_scaling() == ""
+    assert on_scaling(single) == ""
     assert {*single.columns()["scaled_down_at_most"]} == {0}
 
 
