@@ -24,11 +24,7 @@ from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
 from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
-from sktensor_dp.gaussian_mixture.fitted import (
-    SavedMixture,
-    doubts_of_ends,
-    gaussians_of,
-)
+from sktensor_dp.gaussian_mixture.fitted import SavedMixture, doubts_of_ends, gaussians_of
 from sktensor_dp.gaussian_mixture.intervals import (
     Intervals,
     half_widths_of_differences,

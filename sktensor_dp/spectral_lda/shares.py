@@ -32,10 +32,7 @@ from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.person_bounds import PersonBounds, release_person_bounds
-from sktensor_dp.spectral_lda.share_differences import (
-    from_first_to_last,
-    to_all_groups,
-)
+from sktensor_dp.spectral_lda.share_differences import from_first_to_last, to_all_groups
 from sktensor_dp.spectral_lda.share_noise import (
     confusion_of,
     mixing_variance,
@@ -43,12 +40,7 @@ from sktensor_dp.spectral_lda.share_noise import (
     variance_of_shares,
     variance_terms,
 )
-from sktensor_dp.spectral_lda.share_tables import (
-    MARKS,
-    columns_of,
-    in_brief,
-    table_on_screen,
-)
+from sktensor_dp.spectral_lda.share_tables import MARKS, columns_of, in_brief, table_on_screen
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.topics.confusion import comparable_shares, without_hidden
 from sktensor_dp.topics.inference import TINY

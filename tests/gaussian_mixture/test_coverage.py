@@ -13,8 +13,9 @@ from scipy.stats import binom, chi2, gamma, norm
 
 from benchmarks.laws_of_mixtures import RANGES, patients
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
+from sktensor_dp.gaussian_mixture.cells import Cells
 from sktensor_dp.gaussian_mixture.intervals import intervals_of
-from sktensor_dp.gaussian_mixture.recipe import FALSE_ALARMS, Cells, missed_far_out
+from sktensor_dp.gaussian_mixture.tails import FALSE_ALARMS, missed_far_out
 from sktensor_dp.mixtures.clipping import bounded_rows, clip_for_rows, clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.skewness import EARLY, are_long, log_normal_tails, shared_tails

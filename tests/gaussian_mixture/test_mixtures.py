@@ -21,7 +21,8 @@ from sktensor_dp import (
 )
 from sktensor_dp.data.samples import IncompleteChunk
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, full_covariances
-from sktensor_dp.gaussian_mixture.recipe import nearest, of_type, release_start
+from sktensor_dp.gaussian_mixture.recipe import nearest, release_start
+from sktensor_dp.gaussian_mixture.step_release import of_type
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density, merged_levels, without_spare
 from sktensor_dp.mixtures.m_step import (

@@ -1,0 +1,84 @@
+"""Shares of the cells of each column that are observed, by releases."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import truncnorm
+
+from sktensor_dp.gaussian_mixture.plan import MixturePlan
+from sktensor_dp.gaussian_mixture.step_release import clipped_statistics
+from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.skewness import scales_of_shifts
+from sktensor_dp.mixtures.uncertainty import observed_shares
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.mixtures import MixtureStatistics
+from sktensor_dp.queries.samples import LiftedBall
+from sktensor_dp.tensor.arrays import Floats
+
+# Least share of cells that is taken as observed.
+LEAST_SHARE = 1e-4
+# Radii by which a release fills missing cells to count them.
+FAR_OUT = 1000.0
+# Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
+SURE = 3.0
+
+
+class Cells(NamedTuple):
+    """Shares (d,) of the cells of each column that are observed."""
+
+    observed: Floats  # estimated
+    most_observed: Floats  # the largest that noise allows
+    kept_fractions: Floats  # part of released shares of missing cells that is no noise
+
+    @classmethod
+    def by_missing(cls, missing: Floats, noise: float) -> "Cells":
+        """Estimate from released shares of `missing` cells, with noise of deviation `noise`."""
+        missing = np.clip(missing, 1e-9, 1.0)  # sums are rounded
+        most_observed = 1 - np.maximum(missing - SURE * noise - 1e-9, 0.0)
+        # Shrink by two deviations of noise: complete columns nearly always count as complete.
+        by_noise = np.minimum(np.maximum(2 * noise, 1e-9) / missing, 1.0)
+        observed = np.maximum(1 - (1 - by_noise**2) * missing, LEAST_SHARE)
+        return cls(observed, most_observed, 1 - by_noise**2)
+
+
+def release_cells(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Cells:
+    """Release the shares of cells that are observed.
+
+    Missing cells are filled so far out that all others, within the ball, count for next to nothing.
+    """
+    d, lift = plan.n_features, FAR_OUT * ball.radius
+    limit = FAR_OUT * math.sqrt(d) + 1  # no row within the ball is clipped
+    query = MixtureStatistics(
+        np.zeros((1, d)), np.eye(d)[None] / ball.radius, np.zeros(1), limit=limit, centre=0.0,
+        scales=scales_of_shifts(1), guard_radius=lift, shape_part="spherical", lift=lift,
+        fill=Gaussians(np.ones(1), np.zeros((1, d)), np.eye(d)[None]),
+    )  # fmt: skip
+    answer = ask(query)
+    missing = query.decoded(clipped_statistics(answer)).shifts[0] / FAR_OUT
+    return Cells.by_missing(missing, answer.sigma * limit / FAR_OUT)
+
+
+def observed_overall(ball: LiftedBall, second: Answer) -> float:
+    """Expected share of cells that are observed; 1 if noise may explain the missing ones."""
+    share, error = observed_as_released(ball, second)
+    if share >= 1 - 2 * error - 1e-9:  # sums are rounded
+        return 1.0
+    if error > 0:
+        share = truncnorm.mean(-share / error, (1 - share) / error, share, error)
+    return max(float(share), LEAST_SHARE)
+
+
+def observed_as_released(ball: LiftedBall, second: Answer) -> tuple[float, float]:
+    """Share of cells that are observed, by `second` moments as released, and sigma of its noise."""
+    # The constant coordinate has the mean square (1 + share) / 2, in squares of the offset.
+    share = 2 * second.value[-1, -1] / ball.offset**2 - 1
+    return float(share), 2 * second.sigma / ball.offset**2
+
+
+def observed_by_column(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
+    """Shares (d,) of cells that are observed, by `second` moments."""
+    squares, share = np.diagonal(second.value)[:-1], observed_overall(ball, second)
+    found = observed_shares(model, squares, second.sigma, share)
+    return np.maximum(found, LEAST_SHARE) if share < 1 else np.ones(len(found))

@@ -1,0 +1,128 @@
+"""Means and variances of one group, which clip no complete row."""
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from sktensor_dp.gaussian_mixture.cells import Cells, observed_overall
+from sktensor_dp.gaussian_mixture.plan import MixturePlan
+from sktensor_dp.gaussian_mixture.step_release import clipped_statistics, of_type
+from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.m_step import StepNoise
+from sktensor_dp.mixtures.skewness import scales_of_shifts
+from sktensor_dp.mixtures.uncertainty import MeanErrors, moved_from
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.mixtures import MixtureStatistics
+from sktensor_dp.queries.samples import LiftedBall
+from sktensor_dp.tensor.arrays import Floats
+
+
+def unfinished(earlier: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
+    """Distances (1, d) of the mean of one group to convergence where cells are missing.
+
+    They are taken to be what the later half of the EM steps, those after `earlier`, moved the mean
+    beyond noise: t steps leave about 1 / t of an error, if few cells are missing.
+    """
+    squares = np.diagonal(found.covariances, axis1=1, axis2=2)
+    squares = squares * np.square(noise.shift / observed)
+    moves = found.means - earlier.weights @ earlier.means  # from the mean over all groups
+    return np.sqrt(np.maximum(np.square(moves) - squares, 0.0))
+
+
+def release_filled(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
+    noise: StepNoise, left: Floats,
+) -> tuple[Gaussians, MeanErrors]:  # fmt: skip
+    """Release means and mean squares, clipped in hardly any row, and move one group there.
+
+    Variances grow if mean squares show more beyond noise. `left` (1, d) are distances of `model`'s
+    means to convergence, and `noise` is that of its steps.
+    """
+    radius, at = ball.radius, model.means[0]
+    rows = _release_filled_rows(ask, ball, plan, second, model)
+    shares, noise_of_means = rows.cells.observed, rows.sigma / rows.cells.observed
+    moves = (rows.means - at) / shares
+    covariance = model.covariances[0].copy()
+    before = np.diagonal(covariance)
+    # Cells are filled with conditional means, which lack this part of the variance.
+    unexplained = 1 / np.diagonal(np.linalg.inv(covariance)) / before
+    variances = rows.squares - 2 * at * rows.means + at**2
+    variances = variances / (1 - (1 - shares) * unexplained) - np.square(moves)
+    noise_of_size = rows.limit / math.sqrt(scales_of_shifts(plan.n_features).size)
+    noise_of_variances = noise_of_means * np.hypot(noise_of_size, 2 * (at + moves))
+    beyond = variances - before
+    covariance = covariance + np.diag(np.where(beyond > 2 * noise_of_variances, beyond, 0.0))
+    means = projected(at + moves, noise_of_means**2, radius)
+    moved = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
+    # Means of rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share
+    # that has it. So this bounds how far noise of covariances moves a mean by filled cells.
+    of_filling = np.sqrt(before * (1 - shares) / shares / 2) * noise.shape
+    # True over fitted deviation, with what noise may hide of the true one.
+    largest_variances = before + np.hypot(np.maximum(beyond, 0.0), noise_of_variances)
+    spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
+    # In a complete column no cells are filled: its mean has converged.
+    left = rows.cells.kept_fractions * left
+    missed = np.insert(np.sqrt(noise_of_means**2 + of_filling**2 + left**2), 0, 0.0, axis=1)
+    # All other errors are by sampling: no noise of steps, and no moves.
+    none = replace(noise.times(0.0), rates=np.ones(1))
+    no_moves = np.zeros_like(moved_from(model, moved))
+    return moved, MeanErrors(none, no_moves, missed, spread[None], shares, rows.cells.most_observed)
+
+
+def projected(means: Floats, variances: Floats, radius: float) -> Floats:
+    """Likeliest means (d,) within `radius`, given noisy `means` of these `variances`.
+
+    To scale all alike would move complete columns for one that is nearly empty. Without noise these
+    are the `means` as they are.
+    """
+    if np.linalg.norm(means) <= radius or not variances.any():
+        return means
+    ratios = variances / variances.max()
+
+    def excess(log_price: float) -> float:
+        return float(np.linalg.norm(means / (1 + math.exp(log_price) * ratios))) - radius
+
+    return means / (1 + math.exp(brentq(excess, -50.0, 100.0)) * ratios)
+
+
+class _FilledRows(NamedTuple):
+    """Released means over rows with missing cells filled by a model, few of which are clipped."""
+
+    means: Floats  # (d,): of rows
+    squares: Floats  # (d,): of squares
+    sigma: float  # deviation of noise on `means`
+    limit: float  # length at which filled rows are clipped
+    cells: "Cells"
+
+
+def _release_filled_rows(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians
+) -> _FilledRows:
+    """Release means and mean squares of rows several times, with filled cells lifted or lowered.
+
+    Lifts cancel in the mean of releases, and differences show how many cells were filled.
+    """
+    radius, d = ball.radius, plan.n_features
+    n_releases, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(d))
+    signs = (-1.0) ** np.arange(n_releases)
+    signs = (signs - signs.mean()) / signs.std()  # of mean 0 and mean square 1
+    # Rows may be as long as the radius where columns have two values each; lifts add to that.
+    n_filled = d * (1 - observed_overall(ball, second))  # filled cells of a row
+    limit = 1 + math.sqrt(n_filled) * lift * float(np.abs(signs).max()) / radius
+    query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
+        np.zeros_like(model.means), np.eye(d)[None] / radius, np.zeros(1),
+        limit=limit, centre=0.0, scales=scales_of_shifts(d), guard_radius=radius,
+        shape_part="diag" if d > 1 else "spherical", fill=model,
+    )  # fmt: skip
+    answers = [ask(replace(query, lift=sign * lift)) for sign in signs]
+    values = np.array([clipped_statistics(answer) for answer in answers])
+    sigma = answers[0].sigma * limit * radius / math.sqrt(n_releases)
+    _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
+    lifted = query.decoded(signs @ values / n_releases).shifts[0]
+    cells = Cells.by_missing(radius * lifted / lift, sigma / lift)
+    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - cells.observed) * lift**2
+    return _FilledRows(radius * shifts[0], squares, sigma, limit * radius, cells)
