@@ -143,11 +143,13 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "part of the variance that --rank directions hold, a guess; .08 if not given"),
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
     ("groups", "--range COLUMN LOW HIGH", str, REPEATED, "column to use, its public range; for "
-     "each. Of cells that are all 0 or 1: --category"),
+     "each"),
     ("groups", "--log-range COLUMN LOW HIGH", str, REPEATED, "column of positive numbers whose "
      "logs are to be used, such as a laboratory value; for each"),
+    ("groups", "--nonnormal COLUMN...", str, None, "which of these have few values, as 0 and "
+     "1 or scores, many equal ones, as zeros or a detection limit, or a long tail"),
     ("groups", "--category COLUMN VALUE...", str, REPEATED, "column of categories and its public "
-     "ones; 'not given' counts missing cells. Groups may follow it alone: first fit without"),
+     "ones; 'not given' counts missing cells"),
     ("groups", "--person COLUMN", str, None, "column that says whose row it is, such as a "
      "patient: all their rows count as one, and are protected; leave out if each has one row"),
     ("ratings recommend groups", "--missing CELL...", str, None,
@@ -255,7 +257,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(_unrecognized(unknown, name, defaults[name]))
     counts = Counter(one.partition("=")[0] for one in arguments)
     options.given = {_attribute(one) for one in counts if one.startswith("--")}
-    for option in ("--missing", "--by-values"):  # of several values; else the last counts
+    for option in (
+        "--missing",
+        "--by-values",
+        "--nonnormal",
+    ):  # of several values; else the last counts
         if counts[option] > 1:
             parser.error(f"{option} is given twice: give it once, with all of its values")
     required = [option for option, default in defaults[name].items() if default is REQUIRED]

@@ -17,14 +17,17 @@ from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, move_to_units
-from sktensor_dp.gaussian_mixture.intervals import intervals_of, on_hidden_groups
+from sktensor_dp.gaussian_mixture.intervals import (
+    half_widths_of_sums,
+    intervals_of,
+    on_hidden_groups,
+)
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by, strength
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.tensor.arrays import Floats, as_generator
-from sktensor_dp.topics.moments import project_rows
+from sktensor_dp.tensor.arrays import Floats
 
 CENTRES = (
     "A group is modelled as a Gaussian, an elliptic cloud around its average.",
@@ -47,18 +50,16 @@ OF_ONE_SIZE = (
     "overlap, as in many tables, noise may hide some with ten times as many {unit}s, or more."
 )
 HIDERS = (
-    "Leave out counts with many zeros, which hide other groups, as numbers that are all 0 or 1 do, "
-    "and give columns with a long tail, such as laboratory values, by --log-range: else several "
-    "groups may have no intervals."
+    "Name columns of few values, with many equal ones or a long tail by --nonnormal, or give those "
+    "of a long tail by --log-range: else they may hide other groups, or leave no intervals."
 )
 NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
 OF_RANGE = 0.25  # typical distance of numbers from their average, as a part of the range
 NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
 CATEGORY = (
-    "The average of a category is the share of rows that have it{}. A row with a missing cell "
-    "counts by its other cells, unless 'not given' is listed. The averages of a column add up to "
-    "less than 1 by noise, or by rows of categories that are not listed. Where noise made them add "
-    "up to more they were lowered, and their intervals were not: an average may lie near an end."
+    "The average of a category is the share of rows that have it{}, of those with a listed one. A "
+    "row with a missing cell counts by its other cells, unless 'not given' is listed. Of a column "
+    "of several categories the last average is what the others leave of 1."
 )
 CLAMPED = (
     "Averages and intervals are of numbers clamped to their ranges: a tail beyond is not counted."
@@ -89,6 +90,7 @@ class Groups(Run):
             self._columns = self._numeric = [f"column {n}" for n in range(options.columns)]
             self.may_fail = [f"{column} given" for column in self._columns]
             self.tests = [*self.may_fail, *self._columns]
+            self._nonnormal, self._is_last = list[int](), np.zeros(options.columns, bool)
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
@@ -130,6 +132,8 @@ class Groups(Run):
             raise ValueError(
                 f"--category {min(both)}: the column is one of --range or --person too; use it once"
             )
+        if unknown := {*(options.nonnormal or ())} - {*self._numeric}:
+            raise ValueError(f"--nonnormal {min(unknown)}: no --range or --log-range names it")
         given = [column for column, *_ in options.category]
         if len({*given}) < len(given) or len({*self._columns}) < len(self._columns):
             raise ValueError("--category names a column or a category twice: list all values once")
@@ -141,11 +145,20 @@ class Groups(Run):
         self._of_logs = np.zeros(len(self._columns), bool)
         self._of_logs[len(self._numeric) - self._n_logs : len(self._numeric)] = True
         self._ranges[self._of_logs] = np.log10(self._ranges[self._of_logs])
-        # Of rows of one category alone a Gaussian would be singular, and steps would not settle:
-        # uniform noise of width 1, which is of mean 0, makes ones and zeros continuous.
-        self._of_categories = np.arange(len(self._columns)) >= len(self._numeric)
-        self._reach = self._ranges + np.outer(self._of_categories, [-0.5, 0.5])
-        self._scaler = scale_by_ranges(dict(enumerate(self._reach)))
+        # Shares of the categories of a column add up to 1: the last one follows from the others.
+        lasts = [
+            len(values) > 1 and value == values[-1]
+            for _, *values in self.options.category for value in values
+        ]  # fmt: skip
+        self._is_last = np.append(np.zeros(len(self._numeric), bool), np.array(lasts, bool))
+        self._scaler = scale_by_ranges(dict(enumerate(self._ranges[~self._is_last])))
+        # Numbers in a range such as 0 to 1 are few, or all count as if they were.
+        plain = self._bounds[: len(self._numeric) - self._n_logs]
+        units = [name for name, (low, high) in zip(self._numeric, plain, strict=False)
+                 if low.is_integer() and high - low == 1]  # fmt: skip
+        names = {*units, *(self.options.nonnormal or ()), *self._columns[len(self._numeric) :]}
+        fitted = np.array(self._columns, object)[~self._is_last]
+        self._nonnormal = [place for place, name in enumerate(fitted) if name in names]
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how cells and rows count."""
@@ -160,6 +173,8 @@ class Groups(Run):
             for column, values in self._categorical.items()
         ]
         listed = {"category": ", ".join(categories)} if categories else {}
+        if numeric := [self._numeric[one] for one in self._nonnormal if one < len(self._numeric)]:
+            listed["nonnormal"] = ", ".join(numeric)
         return {**super().settings(), **listed, **rows}
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
@@ -168,13 +183,19 @@ class Groups(Run):
         Rows scaled by their ranges are no longer than the root of the number of columns, which
         clips no mean of one group. Most are far shorter: a start of more groups needs their norm.
         """
-        budget, norm = self.split()[0], math.sqrt(len(self._columns))
+        budget, norm = self.split()[0], math.sqrt(self._n_fitted)
         seen = self.n_units * strength(budget["epsilon"], budget["delta"]) >= NORM_SEEN
         model = PrivateGaussianMixture(
             self.options.groups, data_norm="auto" if seen and self.options.groups > 1 else norm,
-            neighbours=self.neighbours, accountant=accountant, **budget,
+            neighbours=self.neighbours, accountant=accountant,
+            nonnormal_features=dict.fromkeys(self._nonnormal, (-1, 1)) or None, **budget,
         )  # fmt: skip
         self.models = {"groups": model, **self.used.models}
+
+    @property
+    def _n_fitted(self) -> int:
+        """Number of columns of the fit: all but the last category of each column of several."""
+        return len(self._columns) - int(self._is_last.sum())
 
     def codes(self, column: str) -> list[str]:
         """Codes of missing values of a column: those of all columns, and its own."""
@@ -243,7 +264,7 @@ class Groups(Run):
     def forecast(self) -> Any:
         """Forecast for groups of one size, of columns that are scaled to ranges of length 2."""
         model = self.forecaster("groups")
-        return model.forecast(self.n_units, len(self._columns), deviation=2 * self._deviation)
+        return model.forecast(self.n_units, self._n_fitted, deviation=2 * self._deviation)
 
     def _expected_reach(self) -> float:
         """Expected reach of 90% intervals to either side of averages, as a part of the range."""
@@ -258,7 +279,7 @@ class Groups(Run):
 
     def _no_intervals(self) -> str:
         """Public reason why there will be no intervals; empty if there will be some."""
-        return no_intervals_by(self.models["groups"], self.n_units, len(self._columns))
+        return no_intervals_by(self.models["groups"], self.n_units, self._n_fitted)
 
     def sought(self) -> str:
         """Say what is enough, and how wide intervals are to be."""
@@ -297,24 +318,7 @@ class Groups(Run):
             lines.append(HIDERS)
         if why_none:
             lines.append(f"There will be no intervals around averages: {why_none}.")
-        if self._may_follow():
-            lines.append("Groups may follow --category alone: first fit without it.")
-        return [*lines, *self._on_two_values()]
-
-    def _on_two_values(self) -> list[str]:
-        """Sentences on columns whose ranges are such as 0 to 1: several groups may follow them."""
-        if self.options.groups == 1 or self.options.command == "forecast":
-            return []
-        ends = [given[1:] for given in self.options.range or ()]
-        return [
-            f"{column} with range {low} {high}: if its cells are only {low} and {high}, leave it "
-            f"out, or give --category {column} {low} {high}, or groups will be those with {low} "
-            f"and with {high}."
-            for column, (low, high), (first, last) in zip(
-                self._numeric, ends, self._bounds, strict=False
-            )
-            if first.is_integer() and last - first == 1
-        ]
+        return lines
 
     def n_seen(self) -> int:
         """Number of groups whose share is above 0 by its interval, or is known without one."""
@@ -347,81 +351,64 @@ class Groups(Run):
             "or more."
         )
 
-    def verdict(self) -> str:
-        """Verdict on groups; at most "may be enough" where several may follow categories alone."""
-        verdict = super().verdict()
-        return "may be enough" if self._may_follow() and verdict == "enough" else verdict
-
     def verdict_by_guess(self) -> str:
         """Verdict "enough" on several groups, with what it is a guess of."""
         has_several = self.options.groups > 1 and self.verdict() == "enough"
         return "enough if groups are well apart" if has_several else ""
 
-    def _may_follow(self) -> bool:
-        """Return True if there are categories, and groups that may follow them alone."""
-        return self.options.groups > 1 and len(self._columns) > len(self._numeric)
-
     def doubts(self, most_epsilon: float) -> str:
-        """Name columns and categories that part groups alone, or lie at the end of a range."""
-        shares = self._means[:, len(self._numeric) :]  # of each category in each group
-        # A category that groups have nearly all or nothing of, to a tenth, has no spread, and
-        # separates most.
-        splits = (np.abs(shares - 0.5) >= 0.4).all(axis=0) & (np.ptp(shares, axis=0) > 0.5)
-        names = [self._columns[len(self._numeric) + place] for place in np.flatnonzero(splits)]
-        doubts = [doubts_of_ends(self.models["groups"], self._reach)]
-        if names:
-            doubts.append(
-                f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
-                "categories, and may hide groups of the numbers, which a run without --category "
-                "shows."
-            )
-        return " ".join(filter(None, [*doubts, super().doubts(most_epsilon)]))
+        """Name columns that part groups alone, or lie at the end of a range."""
+        of_ends = doubts_of_ends(self.models["groups"], self._ranges[~self._is_last])
+        return " ".join(filter(None, [of_ends, super().doubts(most_epsilon)]))
 
     def fit(self) -> Iterator[str]:
         """Find the groups, and give their averages in units of the columns."""
         model = self.models["groups"]
         if not self.used.models:
             model.fit(self._scaler.transform(self._table()), groups=self.groups)
-            name_columns(model, self._named("log10"))
-            move_to_units(model, self._reach)
+            names = np.array(self._named("log10"), object)
+            name_columns(model, names[~self._is_last].tolist())
+            move_to_units(model, self._ranges[~self._is_last])
             yield "groups"
         self._take_averages(model)
 
     def _table(self) -> Floats:
-        """Numbers, logarithms of some, and 0 or 1 for each category, with uniform noise."""
+        """Numbers, logarithms of some, and 0 or 1 for each category but the last of a column."""
         tiniest = 1e-300  # of numbers whose logs are taken, which must be above 0
         one_hot = [self._texts[column] == value for column, value in self._categories]
         table = np.column_stack([*self._values, *one_hot]).astype(float)
         table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
-        # Noise of width 1, as `_arrange` says.
-        size = len(table), len(self._categories)
-        table[:, self._of_categories] += as_generator(random_state=None).uniform(-0.5, 0.5, size)
         for place, (column, _) in enumerate(self._categories, start=len(self._numeric)):
-            if NOT_GIVEN not in self._categorical[column]:
-                table[self._texts[column] == NOT_GIVEN, place] = math.nan
-        return table
+            is_listed = np.isin(self._texts[column], self._categorical[column])
+            table[~is_listed, place] = math.nan
+        return table[:, ~self._is_last]
 
     def _take_averages(self, model: PrivateGaussianMixture) -> None:
         """Set shares of groups, averages with intervals, and spreads, in units of the columns."""
         self._shares = model.weights_
-        # Uniform noise of width 1 has a variance of 1 / 12.
-        self._spreads = np.sqrt(np.maximum(model.variances_ - self._of_categories / 12, 0))
-        self._means = np.clip(model.means_, *self._ranges.T)  # as fitted: some are logs
         (low, high), self._ends_of_shares, doubt, self._hidden = intervals_of(model, 0.9)
         self._on_intervals = [doubt] if doubt else []
         if not np.isnan(low).all():
             tails = OF_SEVERAL if model.n_components_ > 1 else OF_ONE
             self._on_intervals += [one.format(tails) for one in INTERVALS]
-        self._averages, low, high = map(self._in_units, (model.means_, low, high))
-        # Shares of the categories of one column add up to 1 at most; where that moves an average
-        # its interval reaches as far.
-        columns = np.array([column for column, _ in self._categories])
-        for column in {*columns.tolist()}:
-            places = len(self._numeric) + np.flatnonzero(columns == column)
-            shares = self._averages[:, places]
-            over = shares.sum(axis=1, keepdims=True) > 1
-            self._averages[:, places] = np.where(over, project_rows(shares), shares)
+        found = np.stack([model.means_, low, high, np.sqrt(model.variances_)])
+        means, low, high, self._spreads = self._with_last(model, found)
+        self._means = np.clip(means, *self._ranges.T)  # as fitted: some are logs
+        self._averages, low, high = map(self._in_units, (means, low, high))
         self._ends = [np.minimum(low, self._averages), np.maximum(high, self._averages)]
+
+    def _with_last(self, model: PrivateGaussianMixture, found: Floats) -> Floats:
+        """Means, ends of intervals and spreads (4, k, n), with those of the last categories."""
+        is_fitted = ~self._is_last
+        whole = np.empty((*found.shape[:2], len(is_fitted)))
+        whole[..., is_fitted] = found
+        columns = np.array([*self._numeric, *(column for column, _ in self._categories)])
+        for last in np.flatnonzero(self._is_last):
+            others = np.flatnonzero((columns == columns[last])[is_fitted])
+            mean = np.clip(1 - model.means_[:, others].sum(axis=1), 0, 1)
+            reach = half_widths_of_sums(model, 0.9, others)
+            whole[..., last] = mean, mean - reach, mean + reach, np.sqrt(mean * (1 - mean))
+        return whole
 
     def _in_units(self, means: Floats) -> Floats:
         """Averages within their ranges, geometric means of those that are logarithms."""

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.frames import is_dask, new_frame
-from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes, shown
-from sktensor_dp.checks.ranges import named_ranges
+from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes, shown
+from sktensor_dp.checks.ranges import check_range, named_ranges
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks
 from sktensor_dp.estimator.base import NEIGHBOURS, NONE
 from sktensor_dp.estimator.data_norm import check_data_norm
@@ -24,7 +24,12 @@ from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
 from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
-from sktensor_dp.gaussian_mixture.fitted import SavedMixture, doubts_of_ends, gaussians_of
+from sktensor_dp.gaussian_mixture.fitted import (
+    SavedMixture,
+    doubts_of_ends,
+    gaussians_of,
+    nonnormal_columns,
+)
 from sktensor_dp.gaussian_mixture.intervals import (
     Intervals,
     half_widths_of_differences,
@@ -40,6 +45,7 @@ from sktensor_dp.gaussian_mixture.plan import (
 )
 from sktensor_dp.gaussian_mixture.recipe import fit_mixture
 from sktensor_dp.mixtures.gaussians import log_density, responsibilities
+from sktensor_dp.mixtures.nonnormal import NonnormalColumns
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.uncertainty import MeanErrors
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -71,6 +77,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         times it. ``"auto"`` spends two percent of the budget on a noisy histogram, and takes the
         norm that one sample in a hundred exceeds, or with ``groups`` the mean norm of one group in
         a hundred. Scale columns of different units first (:func:`~sktensor_dp.scale_by_ranges`).
+    nonnormal_features : mapping of columns to (low, high), optional
+        Columns, by name or number, of few values, such as 0 and 1 or scores, with many equal
+        values, such as zeros or a detection limit, or with a long tail; each with its public ends,
+        which are (-1, 1) after :func:`~sktensor_dp.scale_by_ranges`. They help to tell groups
+        apart, but make none of rows with one value, or of a tail. Not for
+        ``covariance_type="spherical"``.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
@@ -95,7 +107,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     covariances_ : ndarray
         Covariances, in the shape that scikit-learn gives each ``covariance_type``:
         (n_components_, n_features, n_features), (n_features, n_features),
-        (n_components_, n_features) or (n_components_,).
+        (n_components_, n_features) or (n_components_,). Of ``nonnormal_features`` variances are
+        those of the steps, not below those of the law.
     n_components_ : int
         Number of groups that the start left and the released gains support; if it is
         ``n_components``, there may be more.
@@ -106,7 +119,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     skewness_ : ndarray of shape (n_features,)
         Expected skewness of each column within groups, given the columns before it, by released
         shifts: the deviation of logs of a log-normal law that is as skewed. From 0.65 on means of
-        several groups have no intervals.
+        several groups have no intervals. 0 for ``nonnormal_features``.
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
@@ -169,7 +182,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _saved = SavedMixture
     _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
-    _hidden_state = frozenset({"_mean_errors"})
+    _hidden_state = frozenset({"_mean_errors", "_nonnormal"})
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -178,10 +191,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     n_iter_: int
     data_norm_: float
     _mean_errors: MeanErrors
+    _nonnormal: NonnormalColumns
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "covariance_type": [OneOf(*TYPES)],
         "data_norm": [Number(1e-40, 1e40), OneOf("auto"), NONE],
+        "nonnormal_features": [InstanceOf(Mapping), NONE],
         **NEIGHBOURS,
     }
 
@@ -191,6 +206,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         *,
         covariance_type: str = "full",
         data_norm: float | str | None = None,
+        nonnormal_features: Mapping[Any, tuple[float, float]] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         neighbours: str = "replace_one",
@@ -201,6 +217,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.data_norm = data_norm
+        self.nonnormal_features = nonnormal_features
         self.epsilon = epsilon
         self.delta = delta
         self.neighbours = neighbours
@@ -365,8 +382,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     @property
     def variances_(self) -> Floats:
-        """Variances (n_components_, n_features) of the columns in each group."""
-        return np.diagonal(self.full_covariances_, axis1=1, axis2=2)
+        """Variances (n_components_, n_features) of the columns in each group.
+
+        Of ``nonnormal_features`` they are by the means: those of columns of two values, times the
+        dispersion of all rows.
+        """
+        model = gaussians_of(self)
+        return np.diagonal(model.covariances, axis1=1, axis2=2) / np.square(model.stretches)
 
     @property
     def full_covariances_(self) -> Floats:
@@ -711,19 +733,24 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return forecast_mixture(self, n_samples, n_features, deviation)
 
     def _check_combined(self, method: str = "fit") -> None:
+        for column, ends in (self.nonnormal_features or {}).items():
+            check_range(f"nonnormal_features[{column!r}]", ends)
+        if self.nonnormal_features and self.covariance_type == "spherical":
+            raise ValueError('covariance_type="spherical" goes with no nonnormal_features.')
         if method != "load":
             check_data_norm(self)
 
     def _fit_units(self, chunks: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
         """Fit to units that may be read as often as needed, and publish."""
         check_memory(self.n_components, chunks.n_features)
+        nonnormal = nonnormal_columns(self, {**columns, "n_features_in_": chunks.n_features})
         n_units = self._largest_number(chunks)
         largest_plan = plan_mixture(self, n_units, chunks.n_features)
         expected = self._warnings_of_intervals(n_units, chunks.n_features)
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
             if not expected:  # a private number was released by now, and may be less
                 ask.warnings.extend(self._warnings_of_intervals(ask.n_units, chunks.n_features))
-            plan = plan_mixture(self, ask.n_units, chunks.n_features)
+            plan = plan_mixture(self, ask.n_units, chunks.n_features, nonnormal)
             ask.divide(plan.releases)
             fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
         return self._publish_result(self._with_report(ask, fitted, columns))

@@ -1,6 +1,7 @@
 """Fitted mixtures: attributes in scikit-learn's shapes, files, units of columns, and warnings."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.m_step import StepNoise
+from sktensor_dp.mixtures.nonnormal import NonnormalColumns
 from sktensor_dp.mixtures.uncertainty import MeanErrors, n_scores
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, Numbers, Part, Real, SavedState, Whole
@@ -50,6 +52,9 @@ class SavedMixture(SavedState):
         ),
         moved=Numbers("kp"), missed=Numbers("kw+"), spread=Numbers("kd+"),
         observed=Numbers("d+"), most_observed=Numbers("d+"),
+    )] = ABSENT  # fmt: skip
+    _nonnormal: Annotated[NonnormalColumns, Part(
+        NonnormalColumns, low=Numbers("d"), high=Numbers("d"), dispersions=Numbers("d+"),
     )] = ABSENT  # fmt: skip
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
@@ -95,14 +100,31 @@ def gaussians_of(estimator: Any) -> Gaussians:
     """Gaussians of a fitted estimator."""
     k, d = estimator.means_.shape
     covariances = full_covariances(estimator.covariances_, estimator.covariance_type, k, d)
-    return Gaussians(estimator.weights_, estimator.means_, covariances)
+    nonnormal = vars(estimator).get("_nonnormal")
+    return Gaussians(estimator.weights_, estimator.means_, covariances, nonnormal=nonnormal)
+
+
+def nonnormal_columns(estimator: Any, columns: Mapping[str, Any]) -> NonnormalColumns | None:
+    """``nonnormal_features`` of several groups, with unit dispersions; None without any.
+
+    `columns` are attributes with the names or the number of all columns.
+    """
+    ends, d = estimator.nonnormal_features, columns["n_features_in_"]
+    names = [*columns.get("feature_names_in_", range(d))]
+    if not {*(ends or ())} <= {*names}:
+        raise ValueError(f"nonnormal_features must map some of the columns {names}; got {[*ends]}.")
+    if not ends or estimator.n_components == 1:  # one group has moments of any law
+        return None
+    low, high = np.array([ends.get(name, (0.0, 0.0)) for name in names], dtype=float).T
+    is_one = np.isin(np.arange(d), [names.index(one) for one in ends]).astype(float)
+    return NonnormalColumns(low, high, is_one)
 
 
 def move_to_units(estimator: Any, ranges: Floats) -> None:
     """Move a fitted mixture of columns scaled to [-1, 1] to their own units, in place.
 
     `ranges` (n_features, 2) are those that columns were scaled by. ``data_norm`` of scaled rows
-    becomes None, and ``data_norm_`` goes.
+    becomes None, and ``data_norm_`` goes; ``nonnormal_features`` are in the new units.
     """
     low, high = ranges.T
     halves = (high - low) / 2
@@ -112,8 +134,12 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
     estimator.covariances_ = in_sklearn_shape(covariances, estimator.covariance_type)
     if (errors := vars(estimator).get("_mean_errors")) is not None:
         estimator._mean_errors = replace(errors, missed=np.insert(halves, 0, 1.0) * errors.missed)
+    ends = None
+    if (nonnormal := vars(estimator).get("_nonnormal")) is not None:
+        estimator._nonnormal = nonnormal.moved((low + high) / 2, halves)
+        ends = estimator._nonnormal.ends(names_where(estimator, np.ones(len(low), bool)))
     vars(estimator).pop("data_norm_", None)
-    estimator.set_params(data_norm=None)
+    estimator.set_params(data_norm=None, nonnormal_features=ends)
 
 
 def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
@@ -129,6 +155,8 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
         "gains_": np.append(0.0, np.cumsum(found.gains)),
         "skewness_": found.skewness,
     }
+    if model.nonnormal is not None:
+        attributes["_nonnormal"] = model.nonnormal
     if plan.has_intervals:
         attributes["_mean_errors"] = found.errors.in_order(order)
     return attributes
@@ -159,37 +187,26 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
         rel_tol=0.01,
     )
     low_is_zero = None if ranges is None else low == 0
+    nonnormal = vars(estimator).get("_nonnormal")
+    is_nonnormal = (
+        np.zeros(means.shape[1], bool) if nonnormal is None else nonnormal.dispersions > 0
+    )
     in_doubt = _columns_in_doubt(means, spreads, low_is_zero, has_ends=is_scaled)
     found = {
         "A group has nearly one value of {}, or is narrow beside others, as where a long tail "
-        "needs logs: take logs first. Groups may part by it alone, and hide others, which a fit "
-        "without it shows.": in_doubt.narrow,
+        "needs logs: take logs first. Groups may part by it alone, and hide others: name a column "
+        "of few values as nonnormal.": in_doubt.narrow,
         "A group has nearly one value of {}, at the end of its range: many zeros, a code of "
         "missing cells such as -9, or logs not taken? Groups may part by it alone, and hide "
-        "others, which a fit without it shows.": in_doubt.parted,
+        "others: name a column with many zeros as nonnormal.": in_doubt.parted,
         "The averages of {} lie at the end of its range: is the range in other units or far too "
         "wide, or are cells a code such as -9?": in_doubt.beyond,
-        "Groups differ in {} as zeros and ones with uniform noise: if it is such a column, they "
-        "may be the zeros and the ones, and hide others, which a fit without it shows.":
-        _like_ones(means, spreads) & (ranges is None and is_scaled),
     }  # fmt: skip
     return " ".join(
         said.format(" and ".join(names))
         for said, columns in found.items()
-        if (names := names_where(estimator, columns))
+        if (names := names_where(estimator, columns & ~is_nonnormal))
     )
-
-
-def _like_ones(means: Floats, spreads: Floats) -> NDArray[np.bool_]:
-    """Columns (d,) that may be zeros and ones with noise, which groups tell apart.
-
-    With noise of width 1 they are in (-0.5, 1.5), here scaled to [-1, 1]; categories of the command
-    are known without this.
-    """
-    ones = np.clip(means + 0.5, 0, 1)
-    near = np.abs(spreads / np.sqrt(ones * (1 - ones) + 1 / 12) - 1) < 0.25
-    near &= np.abs(np.abs(means) - 0.5) < 0.2
-    return near.all(axis=0) & (np.ptp(means, axis=0) > 0.8)
 
 
 class _InDoubt(NamedTuple):

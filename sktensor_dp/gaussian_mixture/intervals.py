@@ -86,6 +86,14 @@ def half_widths_of_differences(
     return reach * std, " ".join(filter(None, [hidden, doubts_of(model, errors)]))
 
 
+def half_widths_of_sums(model: Any, level: float, columns: Integers) -> Floats:
+    """Half-widths (k,) of intervals around sums of the means of some `columns` in each group."""
+    reach, errors = reach_of(level), errors_of(model)
+    if errors is None:
+        return np.full(len(model.weights_), np.nan)
+    return reach * errors.of_sums(columns)
+
+
 def doubts_of(model: Any, errors: ParameterErrors | None) -> str:
     """Sentences on doubts, given errors of weights and means; None if there are none."""
     if errors is None:
@@ -96,13 +104,13 @@ def doubts_of(model: Any, errors: ParameterErrors | None) -> str:
         doubts.append(
             f"There are no intervals of any column: groups are skewed in {' and '.join(skewed)}, "
             "and rows of a tail may count as another group's, which moves the averages of all "
-            "columns. Take logs of such a column, or leave it out."
+            "columns. Take logs of such a column, or name it as nonnormal."
         )
     elif unknown := names_where(model, without):
         doubts.append(
             f"There are no intervals of {' and '.join(unknown)}: a group has nearly one value "
             "there, as by many zeros or a long tail; how groups share the others is not known, and "
-            "intervals of all other columns may hold too few. Take logs, or leave it out."
+            "intervals of all other columns may hold too few. Take logs, or name it as nonnormal."
         )
     if rare := names_where(model, (model._mean_errors.observed < 0.5) & ~without):
         seen = names_where(model, (model._mean_errors.most_observed < 0.5) & ~without)

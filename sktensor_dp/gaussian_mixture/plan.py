@@ -18,6 +18,7 @@ from sktensor_dp.estimator.forecast import (
 )
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales, clip_for
+from sktensor_dp.mixtures.nonnormal import NonnormalColumns
 from sktensor_dp.mixtures.skewness import scales_of_shifts
 from sktensor_dp.mixtures.start import TRIES
 from sktensor_dp.mixtures.uncertainty import n_scores
@@ -41,11 +42,9 @@ ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 17, 12
 # A forecast knows no data: it says what may hide groups, or leave several without intervals.
 ASSUMED = (
-    "Groups are assumed to be well apart, with equally many samples and all cells. Where a "
-    "column has a long tail within groups, several groups may have no intervals: take logs of such "
-    "columns, as of most laboratory values. Leave out columns of few values, as of 0 and 1, or "
-    "with many equal ones, as zeros or a detection limit: they may decide the groups alone, and "
-    "intervals then hold too few."
+    "Groups are assumed to be well apart, with equally many samples and all cells. Name columns of "
+    "few values, as of 0 and 1, with many equal ones, as zeros or a detection limit, or with a "
+    "long tail, as nonnormal: else they may decide the groups alone, or leave no intervals."
 )
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
@@ -68,6 +67,7 @@ class MixturePlan:
     has_intervals: bool  # True if samples are enough, and parameters not too many
     clip: Clipping  # of whitened rows
     noise: float  # of a mean over a group's rows of a coordinate of scale 1, averaged over steps
+    nonnormal: NonnormalColumns | None
 
     @property
     def n_shape(self) -> int:
@@ -81,7 +81,9 @@ class MixturePlan:
         return self.clip.scales(self.n_shape, alone=self.n_components == 1)
 
 
-def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan:
+def plan_mixture(
+    estimator: Any, n_samples: int, n_features: int, nonnormal: NonnormalColumns | None = None
+) -> MixturePlan:
     """Choose the releases of a fit and the number of its steps, and split the budget."""
     k, fractions = estimator.n_components, dict(defaults.FRACTIONS)
     if k == 1:  # no gains are needed to choose a number of groups
@@ -109,7 +111,7 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         chooses_norm=chooses_norm, random_state=estimator.random_state, releases=releases,
         has_intervals=not no_intervals_by(estimator, n_samples, n_features),
         clip=clip_for(n_features, defaults.QUANTILE, noise, math.sqrt(2 * k / n_samples)),
-        noise=noise,
+        noise=noise, nonnormal=nonnormal,
     )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ from sktensor_dp.mixtures.shrinkage import clip_eigenvalues
 from sktensor_dp.mixtures.skewness import are_long
 from sktensor_dp.mixtures.start import (
     SPHERE_SCALES,
+    in_all_columns,
     scaled_down_to_radius,
     small_spheres,
     spheres_after_step,
@@ -90,6 +91,11 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     cells = None
     if plan.n_components > 1 and observed_overall(ball, second) < 1:
         plan, cells = replace(plan, n_steps=plan.n_steps - 1), release_cells(ask, ball, plan)
+    if plan.nonnormal is not None:
+        observed = cells.observed if cells else np.ones(plan.n_features)
+        means, squares = released_mean(ball, second), np.diagonal(second.value)[:-1]
+        nonnormal = plan.nonnormal.of_moments(means / observed, squares / observed, second.sigma)
+        plan = replace(plan, nonnormal=nonnormal)
     found = release_mixture(ask, ball, plan, second, cells)
     warnings = warnings_of_norm(second, ball, found.mean_square)
     warnings = warnings or warnings_of_fewer_groups(found, plan)
@@ -154,11 +160,8 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     single group is the Gaussian of these moments.
     """
     rng = as_generator(plan.random_state)
-    d, offset, radius = plan.n_features, ball.offset, ball.radius
-    # The last entry is the mean square of the constant coordinate: `offset` squared, or down to
-    # half of it if rows have missing cells.
-    constant = np.sqrt(np.clip(second.value[-1, -1], offset**2 / 2, offset**2))
-    mean = scaled_down_to_radius(second.value[-1:, :-1] / constant, radius)[0]
+    d, radius = plan.n_features, ball.radius
+    mean = scaled_down_to_radius(released_mean(ball, second)[None], radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
     noise = max(second.sigma, LEAST_VARIANCE * radius**2)
     if plan.n_components == 1:
@@ -169,8 +172,15 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         covariance = clip_eigenvalues(covariance, noise, radius**2)
         one = Gaussians(np.ones(1), mean[None], covariance[None])
         return of_type(one, plan, radius)
-    n_spheres, n_directions = defaults.SPHERES * plan.n_at_start, min(d, plan.n_at_start)
-    spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
+    # Rows lie at the ends of nonnormal columns, not in clouds: spread spheres in the others.
+    leads = np.arange(d) if plan.nonnormal is None else plan.nonnormal.others
+    leads = leads if len(leads) else np.arange(d)
+    n_spheres, n_directions = defaults.SPHERES * plan.n_at_start, min(len(leads), plan.n_at_start)
+    spheres = small_spheres(
+        mean[leads], covariance[np.ix_(leads, leads)], noise, radius, n_directions, n_spheres, rng
+    )
+    variances = np.maximum(np.diagonal(covariance), noise)
+    spheres = in_all_columns(spheres, leads, mean, variances)
     clip = clipping_at(n_directions, defaults.QUANTILE)
     fill = Gaussians(np.ones(1), mean[None], np.eye(d)[None])  # missing cells with their mean
     for step in range(defaults.SPHERE_STEPS):
@@ -189,6 +199,14 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     return of_type(merged, plan, radius)
 
 
+def released_mean(ball: LiftedBall, second: Answer) -> Floats:
+    """Mean (d,) of rows by `second` moments, in which missing cells are 0."""
+    # The last entry is the mean square of the constant coordinate: `offset` squared, or down to
+    # half of it if rows have missing cells.
+    squares = np.clip(second.value[-1, -1], ball.offset**2 / 2, ball.offset**2)
+    return np.asarray(second.value[-1, :-1] / math.sqrt(squares))
+
+
 def after_spare(
     plan: MixturePlan, model: Gaussians, average: StepMoments, statistics: WhitenedStatistics,
     radius: float,
@@ -197,7 +215,8 @@ def after_spare(
     merged = without_spare(model, plan.n_components)
     # The group of `found` that took each group of the model: `frames` are theirs.
     found, into = of_type(merged, plan, radius), merged.members.argmax(axis=0)
-    frames = Gaussians(model.weights, found.means[into], found.covariances[into])
+    means, covariances = found.means[into], found.covariances[into]
+    frames = Gaussians(model.weights, means, covariances, nonnormal=plan.nonnormal)
     variances = carried_variances(average, frames, statistics)
     return found, average.merged(merged.members, found, variances)
 

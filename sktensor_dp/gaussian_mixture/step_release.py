@@ -36,6 +36,7 @@ def release_statistics(
         scales=plan.scales, guard_radius=MOST_RADII * ball.radius, shape_part=shape_part,
         pooled=pooled, partial=partial,
         reach=clip.far / clip.limit,  # shifts are clipped farther out than squares
+        slopes=model.slopes, offsets=model.offsets,
     )  # fmt: skip
     answer = ask(query)
     return WhitenedStatistics(
@@ -61,4 +62,5 @@ def of_type(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
     if plan.covariance_type == "spherical":
         sizes = np.trace(covariances, axis1=1, axis2=2) / d
         covariances = sizes[:, None, None] * np.eye(d)
-    return Gaussians(model.weights, scaled_down_to_radius(model.means, radius), covariances)
+    means = scaled_down_to_radius(model.means, radius)
+    return Gaussians(model.weights, means, covariances, nonnormal=plan.nonnormal)

@@ -57,6 +57,11 @@ def release_tails(
     deviations = np.sqrt((of_shifts**2 + of_means**2) / weights**2 + by_chance)
     far_out = missed_far_out(ball, plan, second, model, observed, shifts, deviations)
     shared, traded = skew_of_groups(ball, plan, model, shifts, deviations, noise.rates, early)
+    if plan.nonnormal is not None:  # tails of these columns are in their likelihood
+        places = plan.nonnormal.places
+        is_cut = plan.nonnormal.longest(model.means[:, places]).max(axis=0) > plan.clip.far
+        shared.logs[places], shared.spread[places], far_out[:, places] = 0.0, 1.0, 0.0
+        shared.cut[places] *= is_cut
     cut = np.square(model.factors) @ np.square(shared.cut)
     missed = traded
     missed[:, 1:] = np.sqrt(cut + far_out**2 + traded[:, 1:] ** 2)
@@ -97,6 +102,7 @@ def _release_shifts(
         model.means, model.whiteners, model.log_scales, limit=clip.limit, centre=0.0,
         scales=scales_of_shifts(1), guard_radius=MOST_RADII * ball.radius, shape_part="spherical",
         partial=[(limit, 0.0) for limit in limits_of_fewer(clip)],
+        slopes=model.slopes, offsets=model.offsets,
     )  # fmt: skip
     answer = ask(query)
     shifts = query.decoded(clipped_statistics(answer)).shifts / clip.shift_response

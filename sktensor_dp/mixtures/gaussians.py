@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.special import ndtr, ndtri
+from scipy.stats import qmc
 
+from sktensor_dp.mixtures.nonnormal import NonnormalColumns
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator, product_by_rows, spans
 
 # Least weight, so that its logarithm is finite.
@@ -25,11 +28,60 @@ MOST_LOSS = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """Weights, means and covariances of a mixture of k Gaussians in d dimensions."""
+    """Weights, means and covariances of a mixture of k Gaussians in d dimensions.
+
+    Given the others, `nonnormal` columns have the variance that these say.
+    """
 
     weights: Floats  # (k,), adding up to 1
     means: Floats  # (k, d)
     covariances: Floats  # (k, d, d), positive definite
+    nonnormal: NonnormalColumns | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.nonnormal is None:
+            return
+        places, means = self.nonnormal.places, self.means.copy()
+        means[:, places] = self.nonnormal.within(means[:, places])
+        object.__setattr__(self, "means", means)
+        # Column j of `roots` has the deviation of a column, given those before, and its effects.
+        roots, last = self.roots, np.arange(-len(places), 0)
+        spreads = np.sqrt(self.nonnormal.variances)
+        roots[:, :, last] *= (spreads / roots[:, places, last])[:, None]
+        object.__setattr__(self, "covariances", roots @ roots.swapaxes(1, 2))
+
+    @property
+    def roots(self) -> Floats:
+        """Roots R (k, d, d) of covariances RR', triangular if nonnormal columns were the last."""
+        if self.nonnormal is None:
+            return self.factors
+        order = np.concatenate([self.nonnormal.others, self.nonnormal.places])
+        factors = np.linalg.cholesky(self.covariances[:, order][:, :, order])
+        return np.asarray(factors[:, np.argsort(order)])
+
+    @cached_property
+    def slopes(self) -> Floats:
+        """Slopes (k, d) of log-densities in whitened rows, beyond those of Gaussians."""
+        found = self._of_nonnormal("slopes", 0.0)
+        return np.asarray(np.einsum("jab,ja->jb", self.factors, found))
+
+    @cached_property
+    def offsets(self) -> Floats:
+        """Log-density (k, d) that each column adds to that of a Gaussian at its mean."""
+        return self._of_nonnormal("offsets", 0.0)
+
+    @cached_property
+    def stretches(self) -> Floats:
+        """Fitted over true deviations (k, d) of columns, which differ for nonnormal ones."""
+        return self._of_nonnormal("stretches", 1.0)
+
+    def _of_nonnormal(self, name: str, other: float) -> Floats:
+        """Numbers (k, d) that a method of `nonnormal` gives by means; `other` for other columns."""
+        found = np.full_like(self.means, other)
+        if self.nonnormal is not None:
+            places = self.nonnormal.places
+            found[:, places] = getattr(self.nonnormal, name)(self.means[:, places])
+        return found
 
     @cached_property
     def factors(self) -> Floats:
@@ -51,7 +103,8 @@ class Gaussians:
     def log_scales(self) -> Floats:
         """Logarithm (k,) of weight times density at the mean."""
         normal = self.means.shape[1] * math.log(2 * math.pi)
-        return np.log(np.maximum(self.weights, LEAST_WEIGHT)) - (self.log_volumes + normal) / 2
+        log_weights = np.log(np.maximum(self.weights, LEAST_WEIGHT))
+        return log_weights - (self.log_volumes + normal) / 2 + self.offsets.sum(axis=1)
 
     def log_joint(self, X: Any, observed: NDArray[np.bool_] | None = None) -> Floats:
         """Log of weight times density of the `observed` part of each row of `X`; (n, k).
@@ -61,46 +114,76 @@ class Gaussians:
         found = np.empty((X.shape[0], len(self.weights)))
         if observed is not None:
             for pattern, places in patterns_of(observed):
-                part = observed_part(self.factors, self.log_scales, pattern)
-                found[places] = _log_joint(X[places], self.means, part.whiteners, part.log_scales)
+                part = observed_part(self.factors, self.log_scales, pattern, self.offsets)
+                found[places] = self._log_joint(X[places], part.whiteners, part.log_scales)
             return found
         for rows in spans(X.shape[0], self.means.size):
-            found[rows] = _log_joint(X[rows], self.means, self.whiteners, self.log_scales)
+            found[rows] = self._log_joint(X[rows], self.whiteners, self.log_scales)
         return found
+
+    def _log_joint(self, X: Any, whiteners: Floats, log_scales: Floats) -> Floats:
+        """Log of weight times density of each row of `X` and Gaussian; (n, k)."""
+        whitened = whitened_rows(X, self.means, whiteners)
+        return log_scales + log_odds(whitened, self.slopes)
 
     def sample(self, chosen: Integers, rng: np.random.Generator) -> Floats:
         """Draw a point of each Gaussian in `chosen`, an array of indices."""
         normal = rng.standard_normal((len(chosen), self.means.shape[1]))
-        return np.asarray(
-            self.means[chosen] + np.einsum("nij,nj->ni", self.factors[chosen], normal)
-        )
+        return self._placed(self.means[chosen], self.roots[chosen], normal)
+
+    def at(self, normal: Floats) -> Floats:
+        """Points (k, n, d) of each Gaussian at the same standard normal ones (n, d).
+
+        Coordinates are of columns given those before, nonnormal ones last.
+        """
+        return self._placed(self.means[:, None], self.roots[:, None], normal[None])
+
+    def _placed(self, means: Floats, roots: Floats, normal: Floats) -> Floats:
+        """Points (..., d) at standard normal ones, with two values in nonnormal columns."""
+        X = means + (roots @ normal[..., None])[..., 0]
+        if self.nonnormal is None:
+            return np.asarray(X)
+        places = self.nonnormal.places
+        for i, column in enumerate(places):
+            z, root = normal[..., i - len(places)], roots[..., i - len(places)]
+            spread = root[..., column]
+            mean = X[..., column] - spread * z
+            drawn = self.nonnormal.drawn(i, mean, ndtr(z))
+            # Later columns go with what was drawn.
+            X += root * ((drawn - mean) / spread - z)[..., None]
+            X[..., column] = drawn
+        return np.asarray(X)
 
     def points(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Random points (n, d) and weights (n,) with exactly the Gaussians' means and covariances.
 
-        Each Gaussian has the same standard normal points, in pairs about 0.
+        Each Gaussian has the same standard normal points, in pairs about 0; with nonnormal columns
+        they are spread evenly, as these have two values there.
         """
         k, d = self.means.shape
         normal = rng.standard_normal((max(POINTS // (2 * k), 2 * d), d))
+        if self.nonnormal is not None:
+            normal = ndtri(qmc.Sobol(d, seed=rng).random_base2(len(normal).bit_length()))
         factor = np.linalg.cholesky(normal.T @ normal / len(normal))
         normal = solve_triangular(factor, normal.T, lower=True).T
         normal = np.concatenate([normal, -normal])
-        points = self.means[:, None] + normal @ self.factors.swapaxes(1, 2)
-        return points.reshape(-1, d), np.repeat(self.weights / len(normal), len(normal))
+        return self.at(normal).reshape(-1, d), np.repeat(self.weights / len(normal), len(normal))
 
     def filled(self, X: Floats, observed: NDArray[np.bool_]) -> Floats:
         """Rows `X` with conditional means in cells that are not `observed`; for one Gaussian."""
         found = np.empty_like(X)
         for pattern, places in patterns_of(observed):
             # A row is m + F y: fill in the conditional mean of y.
-            whitener = observed_part(self.factors, self.log_scales, pattern).whiteners[0]
+            part = observed_part(self.factors, self.log_scales, pattern, self.offsets)
+            whitener = part.whiteners[0]
             found[places] = (X[places] - self.means) @ (self.factors[0] @ whitener).T + self.means
         return found
 
     def in_order(self, order: Integers) -> "Gaussians":
         """Gaussians of the indices `order`, with weights adding up to 1."""
-        weights = self.weights[order]
-        return Gaussians(weights / weights.sum(), self.means[order], self.covariances[order])
+        weights, means = self.weights[order], self.means[order]
+        weights, covariances = weights / weights.sum(), self.covariances[order]
+        return Gaussians(weights, means, covariances, nonnormal=self.nonnormal)
 
 
 def whitened_rows(X: Any, means: Floats, whiteners: Floats) -> Floats:
@@ -114,10 +197,10 @@ def whitened_rows(X: Any, means: Floats, whiteners: Floats) -> Floats:
     return np.asarray(products - (whiteners @ means[:, :, None])[:, :, 0])
 
 
-def _log_joint(X: Any, means: Floats, whiteners: Floats, log_scales: Floats) -> Floats:
-    """Log of weight times density of each row of `X` and Gaussian; (n, k)."""
-    whitened = whitened_rows(X, means, whiteners)
-    return np.asarray(log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2)
+def log_odds(whitened: Floats, slopes: Floats) -> Floats:
+    """Log-density (n, k) of whitened rows less that at the mean, given `slopes` (k, q)."""
+    squares = np.einsum("nkq,nkq->nk", whitened, whitened)
+    return np.asarray(np.einsum("nkq,kq->nk", whitened, slopes) - squares / 2)
 
 
 def patterns_of(
@@ -139,8 +222,13 @@ class ObservedPart:
     projectors: Floats  # (k, d, d): on the directions of y that observed columns show
 
 
-def observed_part(factors: Floats, log_scales: Floats, pattern: NDArray[np.bool_]) -> ObservedPart:
-    """Part of Gaussians that a `pattern` (d,) of observed columns shows."""
+def observed_part(
+    factors: Floats, log_scales: Floats, pattern: NDArray[np.bool_], offsets: Floats
+) -> ObservedPart:
+    """Part of Gaussians that a `pattern` (d,) of observed columns shows.
+
+    `offsets` (k, d) are in `log_scales`, and of missing columns they are left out.
+    """
     # Observed columns are x = m + F y with standard normal y and some rows F of a factor. Their
     # covariance is F F', and the mean of y given x is F' (F F')^-1 (x - m).
     rows = factors[:, pattern]
@@ -151,7 +239,8 @@ def observed_part(factors: Floats, log_scales: Floats, pattern: NDArray[np.bool_
     volumes = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     missing = volumes - np.linalg.slogdet(covariances)[1]
     missing = missing + (~pattern).sum() * math.log(2 * math.pi)
-    return ObservedPart(whiteners, log_scales + missing / 2, whiteners @ factors)
+    log_scales = log_scales + missing / 2 - offsets[:, ~pattern].sum(axis=1)
+    return ObservedPart(whiteners, log_scales, whiteners @ factors)
 
 
 def responsibilities(log_joint: Floats) -> Floats:
@@ -216,7 +305,7 @@ def merged_levels(model: Gaussians, most: int) -> list[MergedGaussians]:
 
     def mixture() -> MergedGaussians:
         each = ((one.weight, one.mean, one.covariance, one.members) for one in parts.values())
-        return MergedGaussians(*map(np.array, zip(*each, strict=True)))
+        return MergedGaussians(*map(np.array, zip(*each, strict=True)), nonnormal=model.nonnormal)
 
     def loss(i: int, j: int) -> float:  # bound on the log-likelihood that merging loses
         one, other = parts[i], parts[j]
@@ -242,8 +331,9 @@ def merged_levels(model: Gaussians, most: int) -> list[MergedGaussians]:
 def without_spare(model: Gaussians, most: int) -> MergedGaussians:
     """Mixture of `most` Gaussians: others are merged or left out, whichever loses least."""
     kept = MergedGaussians(
-        model.weights, model.means, model.covariances, np.eye(len(model.weights))
-    )
+        model.weights, model.means, model.covariances, np.eye(len(model.weights)),
+        nonnormal=model.nonnormal,
+    )  # fmt: skip
     points, weights = model.points(as_generator(0))
     while (k := len(kept.weights)) > most:
         merged, joint = merged_levels(kept, k - 1)[-1], kept.log_joint(points)
@@ -258,5 +348,7 @@ def without_spare(model: Gaussians, most: int) -> MergedGaussians:
         if min(losses) < by_merging / 2:
             left = others[int(np.argmin(losses))]
             fewer, members = kept.in_order(left), kept.members[left]
-        kept = MergedGaussians(fewer.weights, fewer.means, fewer.covariances, members)
+        kept = MergedGaussians(
+            fewer.weights, fewer.means, fewer.covariances, members, nonnormal=model.nonnormal
+        )
     return kept

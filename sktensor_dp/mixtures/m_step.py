@@ -323,6 +323,8 @@ def gaussians_after_step(
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = scatters(model, average, counts, shifts)
+    if model.nonnormal is not None:
+        whitened = whitened + _beyond_statistics(model, whitened)
     pooled = counts  # weights of the groups of each covariance
     if len(whitened) < len(counts):  # all groups share one
         pooled, variances = counts.sum(keepdims=True), variances.sum(axis=1, keepdims=True)
@@ -341,7 +343,22 @@ def gaussians_after_step(
     covariances = of_moments(noisy, LEAST_VARIANCE * radius**2, radius**2)
     # `resize` repeats a covariance that all groups share.
     shape = model.covariances.shape
-    return Gaussians(counts / counts.sum(), means, np.resize(covariances, shape))
+    covariances = np.resize(covariances, shape)
+    return Gaussians(counts / counts.sum(), means, covariances, nonnormal=model.nonnormal)
+
+
+def _beyond_statistics(model: Gaussians, whitened: Floats) -> Floats:
+    """Whitened variances (k, d, d) of nonnormal columns in the model less those in `whitened`.
+
+    The model's follow from no statistics.
+    """
+    assert model.nonnormal is not None
+    k, places = len(whitened), model.nonnormal.places
+    difference = np.eye(whitened.shape[1]) - whitened
+    rows = model.factors[:k, places]
+    beyond = np.einsum("jfa,jab,jfb->jf", rows, difference, rows)
+    whiteners = model.whiteners[:k, :, places]
+    return np.asarray((whiteners * beyond[:, None]) @ whiteners.swapaxes(1, 2))
 
 
 def _shifts(

@@ -13,7 +13,13 @@ ROUNDING = 1e-9
 
 
 def places_of(model: Gaussians) -> Integers:
-    """Number (k,) of the place of each Gaussian, from 1; chains of such pairs are one place."""
+    """Number (k,) of the place of each Gaussian, from 1; chains of such pairs are one place.
+
+    It is by the columns that are not nonnormal, if there are any.
+    """
+    if model.nonnormal is not None and len(columns := model.nonnormal.others):
+        covariances = model.covariances[:, columns][:, :, columns]
+        model = Gaussians(model.weights, model.means[:, columns], covariances)
     places = np.arange(len(model.weights))
     for j in range(len(places)):
         for i in range(j):

@@ -51,7 +51,7 @@ def simulated_bias(
 
     def path(law: Gaussians, whitened: Floats) -> tuple[list[Gaussians], Floats]:
         # Mixtures by steps from `law` on its points, and shifts (k, d) that the last one shows.
-        points = (law.means[:, None] + whitened @ law.factors.swapaxes(1, 2)).reshape(-1, d)
+        points = law.at(whitened).reshape(-1, d)
         point_weights = np.repeat(law.weights / len(whitened), len(whitened))
         found = [law]
         for _ in range(min(n_steps, MOST_STEPS)):
@@ -64,11 +64,12 @@ def simulated_bias(
         return found, shifts / (early.shift_response * found[-1].weights[:, None])
 
     without, shifts = path(model, normal)
-    moves, seen = np.empty((d, k, 1 + d)), np.empty((d, k))
-    for column, sign in enumerate(signs):
-        whitened = normal.copy()
-        tail = sign * np.exp(SIMULATED * sign * normal[:, column])
-        whitened[:, column] = _standardised(tail[:, None])[:, 0]
+    moves, seen = np.zeros((d, k, 1 + d)), np.zeros((d, k))
+    columns = np.arange(d) if model.nonnormal is None else model.nonnormal.others
+    for place, column in enumerate(columns):
+        whitened, sign = normal.copy(), signs[column]
+        tail = sign * np.exp(SIMULATED * sign * normal[:, place])
+        whitened[:, place] = _standardised(tail[:, None])[:, 0]
         away, _ = path(model, whitened)
         law = _before(model, without[-1], away[-1])
         back, shifts_with_tail = path(law, whitened)
@@ -95,9 +96,8 @@ def _before(model: Gaussians, without: Gaussians, moved: Gaussians) -> Gaussians
     values, vectors = np.linalg.eigh(ratios)
     factors = model.factors @ (vectors / np.sqrt(np.clip(values, 0.25, 4))[:, None])
     covariances = factors @ factors.swapaxes(1, 2)
-    return Gaussians(
-        weights / weights.sum(), model.means + without.means - moved.means, covariances
-    )
+    weights, means = weights / weights.sum(), model.means + without.means - moved.means
+    return Gaussians(weights, means, covariances, nonnormal=model.nonnormal)
 
 
 def _standardised(columns: Floats) -> Floats:
@@ -112,7 +112,7 @@ def _statistics(
 ) -> WhitenedStatistics:
     """Statistics of an EM step on points, without noise, as `MixtureStatistics` has them."""
     d, whitened = clip.width, whitened_rows(points, model.means, model.whiteners)
-    rows = clipped_rows(whitened, model.log_scales, clip.limit)
+    rows = clipped_rows(whitened, model.log_scales, clip.limit, model.slopes)
     sums = rows.sums(clip.far / clip.limit, point_weights)
     weights, shifts, products = sums[:, 0], sums[:, 1 : 1 + d], sums[:, 1 + d :].reshape(-1, d, d)
     sizes = np.trace(products, axis1=1, axis2=2) - clip.mean * d * weights

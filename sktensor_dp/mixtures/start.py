@@ -1,7 +1,7 @@
 """Start of a mixture: many small spheres in the leading directions, moved and merged."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -71,6 +71,14 @@ def small_spheres(
     variance = float(leading.mean()) / n_spheres ** (2 / n_directions)
     rest = (outside * _shrunk_to_mean(values[:n_rest], noise)) @ outside.T
     return Spheres(np.full(n_spheres, 1 / n_spheres), centres, variance, basis, mean, rest)
+
+
+def in_all_columns(spheres: Spheres, chosen: Integers, mean: Floats, variances: Floats) -> Spheres:
+    """Spheres of `chosen` columns at the `mean` (d,), and with `variances` (d,), of all."""
+    basis, rest = np.zeros((len(mean), spheres.basis.shape[1])), np.diag(variances)
+    basis[chosen] = spheres.basis
+    rest[np.ix_(chosen, chosen)] = spheres.rest
+    return replace(spheres, basis=basis, mean=mean, rest=rest)
 
 
 def spheres_after_step(

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sktensor_dp.mixtures.gaussians import responsibilities
+from sktensor_dp.mixtures.gaussians import log_odds, responsibilities
 from sktensor_dp.tensor.arrays import Floats
 
 
@@ -32,10 +32,13 @@ class ClippedRows(NamedTuple):
         return sums
 
 
-def clipped_rows(whitened: Floats, log_scales: Floats, limit: float) -> ClippedRows:
-    """Clip `whitened` rows (n, k, q), and find responsibilities by them and `log_scales` (k,)."""
-    squares = np.einsum("nkq,nkq->nk", whitened, whitened)
-    lengths = np.sqrt(squares)
+def clipped_rows(whitened: Floats, log_scales: Floats, limit: float, slopes: Floats) -> ClippedRows:
+    """Clip `whitened` rows (n, k, q), and find their responsibilities.
+
+    These follow from `log_scales` (k,) and `slopes` (k, q), too.
+    """
+    lengths = np.sqrt(np.einsum("nkq,nkq->nk", whitened, whitened))
     clips = limit / np.maximum(lengths, limit)
     clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
-    return ClippedRows(responsibilities(log_scales - squares / 2), clipped, lengths, limit)
+    shares = responsibilities(log_scales + log_odds(whitened, slopes))
+    return ClippedRows(shares, clipped, lengths, limit)

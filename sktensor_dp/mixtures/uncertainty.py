@@ -11,6 +11,7 @@ import numpy as np
 from sktensor_dp.mixtures.gaussians import (
     Gaussians,
     ObservedPart,
+    log_odds,
     observed_part,
     patterns_of,
     responsibilities,
@@ -59,11 +60,22 @@ def moved_from(before: Gaussians, model: Gaussians) -> Floats:
     weights, means = model.weights - before.weights, model.means - before.means
     shapes = np.eye(means.shape[1])
     shapes = shapes - model.whiteners @ before.covariances @ model.whiteners.swapaxes(1, 2)
-    whitened = np.einsum("jab,jb->ja", model.whiteners, means)
+    whitened = model.stretches * np.einsum("jab,jb->ja", model.whiteners, means)
     # Of one group the shape does not move the mean, by symmetry.
-    entries = _entries(shapes) * (len(weights) > 1)
+    entries = _entries(_stretched(shapes, model)) * (len(weights) > 1)
     moved = np.hstack([weights[:, None] / model.weights[:, None], whitened, entries])
     return moved * np.sqrt(model.weights)[:, None]
+
+
+def _stretched(shapes: Floats, model: Gaussians) -> Floats:
+    """Whitened matrices (..., k, d, d) in true deviations, without variances of nonnormal columns.
+
+    These are no parameters, as they follow from the means.
+    """
+    shapes = shapes * model.stretches[:, :, None] * model.stretches[:, None]
+    if model.nonnormal is not None:
+        shapes[..., model.nonnormal.places, model.nonnormal.places] = 0.0
+    return shapes
 
 
 def _entries(shapes: Floats) -> Floats:
@@ -120,6 +132,11 @@ class ParameterErrors:
         squares -= 2 * scales[a] * scales[b] * means[i, a, j, b]
         return np.sqrt(np.maximum(squares, 0.0))  # sums are rounded
 
+    def of_sums(self, columns: Integers) -> Floats:
+        """Root mean squared errors (k,) of sums of the means of `columns` in each group."""
+        means = self.products[:, 1:, :, 1:][:, columns][..., columns]
+        return np.sqrt(np.einsum("jajb->j", means))
+
 
 def parameter_errors(
     model: Gaussians, parts: MeanErrors, n_rows: int, rng: np.random.Generator
@@ -136,7 +153,8 @@ def parameter_errors(
     # A score is a relative change of a weight, or a shift, times the weight's root.
     roots = np.sqrt(model.weights)[:, None, None]
     errors = np.concatenate([steps.unmoved[..., None], *steps[1:]], axis=2)
-    errors = np.concatenate([roots * errors[:, :1], model.factors @ errors[:, 1:] / roots], axis=1)
+    factors = model.factors / model.stretches[:, None]
+    errors = np.concatenate([roots * errors[:, :1], factors @ errors[:, 1:] / roots], axis=1)
     if is_unknown.any():  # how groups share its rows is not known: they may be any other's
         errors = np.concatenate([errors, _traded(model, overlaps)], axis=2)
     errors = errors.reshape(k * (1 + d), -1)
@@ -183,7 +201,10 @@ def _errors_of_steps(
     far away.
     """
     k, d = model.means.shape
-    values, vectors = np.linalg.eigh(information)
+    # Scores of what is no parameter are 0: no step moves it.
+    of_parameters = np.eye(len(information))[:, np.diagonal(information) > 0]
+    values, vectors = np.linalg.eigh(of_parameters.T @ information @ of_parameters)
+    vectors = of_parameters @ vectors
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
     after = _after_steps(noise.rates, parts)
     # Rows (k, 1 + d, p) of weights and means, without those of shapes.
@@ -192,7 +213,7 @@ def _errors_of_steps(
     rows[:, 0] -= np.outer(roots, roots @ rows[:, 0])
     shown = np.maximum(after.left_halfway - after.left, 1e-12)  # part of errors that moves show
     gains = rows * ((1 - after.left) / parts)
-    noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
+    noise_of_scores = (_noise_of_scores(noise, model) / roots[:, None]).ravel()
     noise_of_moves = after.noise_of_moves * (np.square(vectors.T) @ np.square(noise_of_scores))
     drift, deviation = _drift(vectors.T @ moved.ravel(), noise_of_moves, shown / np.sqrt(parts))
     return _StepErrors(
@@ -253,11 +274,12 @@ def _after_steps(rates: Floats, parts: Floats) -> _AfterSteps:
     return _AfterSteps(left, left_halfway, noise / of_whole, of_moves / of_whole)
 
 
-def _noise_of_scores(noise: StepNoise, d: int) -> Floats:
-    """Deviations of noise on a group's weight, mean and unique entries of its shape."""
-    return np.concatenate(
-        [[noise.weight], np.full(d, noise.shift), np.full(n_unique(d, 2), noise.shape / np.sqrt(2))]
-    )
+def _noise_of_scores(noise: StepNoise, model: Gaussians) -> Floats:
+    """Deviations (k, n_scores / k) of noise on weights, means and unique entries of shapes."""
+    k, d = model.means.shape
+    shapes = noise.shape * np.where(np.eye(d), 1, np.sqrt(0.5)) * np.ones((k, 1, 1))
+    entries = _entries(_stretched(shapes, model))
+    return np.hstack([np.full((k, 1), noise.weight), noise.shift * model.stretches, entries])
 
 
 def _information(
@@ -273,7 +295,7 @@ def _information(
     information, overlaps = np.zeros((n_scores(k, d), n_scores(k, d))), np.zeros((k, k))
     held: list[Floats] = []  # scores that are not in `information` yet: small products are slow
     for pattern, places in patterns_of(rng.random((n_patterns, d)) < observed):
-        of_cells = observed_part(model.factors, model.log_scales, pattern)
+        of_cells = observed_part(model.factors, model.log_scales, pattern, model.offsets)
         for rows in spans(ALIKE * len(places), len(information)):
             chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
             scores, probabilities = _scores(model, model.sample(chosen, rng), of_cells)
@@ -294,12 +316,12 @@ def _scores(model: Gaussians, rows: Floats, of_cells: ObservedPart) -> tuple[Flo
     Scores of labelled rows are uncorrelated, of variance 1.
     """
     whitened = whitened_rows(rows, model.means, of_cells.whiteners)
-    squares = np.einsum("nkd,nkd->nk", whitened, whitened)
-    probabilities = responsibilities(of_cells.log_scales - squares / 2)
+    probabilities = responsibilities(of_cells.log_scales + log_odds(whitened, model.slopes))
     outer = whitened[..., :, None] * whitened[..., None, :]
-    products = _entries(outer - of_cells.projectors)
+    products = _entries(_stretched(outer - of_cells.projectors, model))
     # Responsibilities times 1, E y, and E yy' less its expectation, given the observed cells.
     ones = np.ones((*probabilities.shape, 1))
-    scores = np.concatenate([ones, whitened, products], axis=2) * probabilities[:, :, None]
+    shifts = model.stretches * whitened
+    scores = np.concatenate([ones, shifts, products], axis=2) * probabilities[:, :, None]
     scores[:, :, 0] -= model.weights
     return scores / np.sqrt(model.weights)[:, None], probabilities

@@ -59,6 +59,10 @@ class MixtureStatistics(Bounded):
     fill: gaussians.Gaussians | None = None
     reach: float = 1.0  # limits that whitened rows are clipped to in shifts, 1 or more
     lift: float = 0.0  # added to missing cells that `fill` fills
+    # Of columns that are not Gaussian: slopes (k, q) of log-densities in whitened rows, and what is
+    # in `log_scales` for each column (k, d), to be left out with missing cells.
+    slopes: Floats | None = None
+    offsets: Floats | None = None
 
     def __post_init__(self) -> None:
         check_number("guard_radius", self.guard_radius, RADIUS)
@@ -68,6 +72,9 @@ class MixtureStatistics(Bounded):
         check_array("the whiteners", self.whiteners, LARGEST_WHITENED / self.guard_radius)
         check_array("the means", self.means, self.guard_radius)
         check_array("log_scales", self.log_scales, LARGEST_LOG)
+        for name, numbers in (("slopes", self.slopes), ("offsets", self.offsets)):
+            if numbers is not None:
+                check_array(f"the {name}", numbers, LARGEST_LOG)
         for scale in self.scales:
             check_number("a scale", scale, (0.0, 1.0))
         _, b, h, g = self.scales  # of weight, shift, size and shape, as in the proof
@@ -178,7 +185,8 @@ class MixtureStatistics(Bounded):
     def _frame_of(self, pattern: NDArray[np.bool_]) -> "RowFrame":
         """Whiteners and clip for rows whose observed columns are those in `pattern`."""
         factors = np.asarray(np.linalg.inv(self.whiteners), np.float64)
-        seen = gaussians.observed_part(factors, self.log_scales, pattern)
+        offsets = np.zeros_like(self.means) if self.offsets is None else self.offsets
+        seen = gaussians.observed_part(factors, self.log_scales, pattern, offsets)
         limit, mean = self.partial[int(pattern.sum()) - 1] if pattern.any() else (LIMITS[0], 0.0)
         # The mean yy' of complete rows, less that of the clipped part that is seen.
         filled = self._mean * np.eye(self.width) - mean * seen.projectors
@@ -190,7 +198,8 @@ class MixtureStatistics(Bounded):
         if self.fill is not None and observed is not None:
             X = np.where(observed, X, self.fill.filled(X, observed) + self.lift)
         whitened = gaussians.whitened_rows(X, self.means, frame.whiteners)
-        return clipped_rows(whitened, frame.log_scales, frame.limit)
+        slopes = np.zeros(whitened.shape[1:]) if self.slopes is None else self.slopes
+        return clipped_rows(whitened, frame.log_scales, frame.limit, slopes)
 
     def decoded(self, coordinates: Floats) -> Decoded:
         """Invert the scales of :meth:`total`."""
@@ -231,6 +240,7 @@ class MixtureGains(Signed):
             check_array("the whiteners", mixture.whiteners, LARGEST_WHITENED / self.guard_radius)
             check_array("the means", mixture.means, self.guard_radius)
             check_array("log_scales", mixture.log_scales, LARGEST_LOG)
+            check_array("the slopes", mixture.slopes, LARGEST_LOG)
 
     @property
     def n_gains(self) -> int:

@@ -446,11 +446,9 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path):
     report = stated(tmp_path / "private-groups")
     assert (report.epsilon, report.unit) == (pytest.approx(100.0), "person")
     page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
-    assert "Groups may follow --category alone" in done.err
-    assert "\nMay be enough: 3,000 persons for" in done.err
-    assert (
-        "share of rows that have it, averaged over persons. A row with a missing cell" in done.out
-    )
+    assert "\nEnough if groups are well apart: 3,000 persons for" in done.err
+    said = "share of rows that have it, averaged over persons, of those with a listed one. A row"
+    assert said in done.out
     for said in (done.out, page, " ".join(report.notes)):
         assert "count each person by the part of their rows that have it" in said
     assert "warning: Unless" not in done.err
@@ -461,9 +459,10 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path):
     for row in found.values():
         shares = float(row["side=north"]), float(row["side=south"])
         assert sorted(shares) == pytest.approx([0, 1], abs=0.2)
-    one = command(*asked, "--groups", 1, "--forecast", "--output", "one").err  # follows nothing
-    assert "\nEnough: 3,000 persons for" in one
-    assert "may follow" not in one
+        assert sum(shares) == pytest.approx(1)
+        widths = [float(row[f"side=north{end}"]) - shares[0] for end in ENDS]
+        others = [shares[1] - float(row[f"side=south{end}"]) for end in ENDS]
+        assert widths[1:] == pytest.approx(others[:0:-1], abs=0.01)
     for category, told in (
         (("side", "north"), "names a column or a category twice"),
         (("ward", "a,b"), "no commas"), (("ward",), "name all of its public values"),
@@ -594,20 +593,24 @@ def test_only_columns_without_intervals_are_marked(command, visits, tmp_path, mo
     assert not row["visits low"]
 
 
-def test_groups_that_follow_a_category_are_doubted(command, tmp_path):
+def test_categories_and_named_columns_make_no_groups(command, tmp_path):
     ages = np.random.default_rng(0).normal(50, 10, 4000)
     cells = [f"{age:.1f},{'ab'[n % 2]}" for n, age in enumerate(ages)]
     (tmp_path / "wards.csv").write_text("\n".join(["age,ward", *cells]), encoding="utf-8")
     asked = ("--range", "age", 0, 100, "--groups", 2, "--epsilon", 20, "--anyway")
     done = command("groups", "wards.csv", *asked, "--category", "ward", "a", "b")
-    assert "Groups have nearly all or nothing of ward=a and ward=b: they follow" in done.err
-    # A count of many zeros is such a category.
+    assert "1 of 2 groups can be seen" in done.err
+    # A count of many zeros is doubted, unless it is named.
     stays = np.random.default_rng(1).poisson(4, 4000) + 1
     cells = [f"{age:.1f},{stays[n] * (n % 2)}" for n, age in enumerate(ages)]
     (tmp_path / "wards.csv").write_text("\n".join(["age,stays", *cells]), encoding="utf-8")
     done = command("groups", "wards.csv", *asked, "--range", "stays", 0, 30, "--output", "o")
     said = "A group has nearly one value of stays, at the end of its range: many zeros"
     assert done.err.count(said) == 1
+    asked = (*asked, "--range", "stays", 0, 30, "--nonnormal", "stays")
+    done = command("groups", "wards.csv", *asked, "--output", "named")
+    assert "nonnormal: stays" in done.err
+    assert "1 of 2 groups can be seen" in done.err
 
 
 def test_fewer_groups_than_asked_are_named_without_noise_too(command, tmp_path):
@@ -652,13 +655,9 @@ def test_groups_with_shares_that_may_be_0_are_not_seen(command, tmp_path, monkey
             ask()
 
 
-def test_ranges_of_zeros_and_ones_are_asked_about_before_any_charge(command, visits):
-    """Numbers in a range of length 1 may be fractions, so that they are not refused."""
+def test_numbers_in_a_range_of_zeros_and_ones_are_nonnormal(command, visits):
     asked = ("groups", visits, *RANGES[:4], "--range", "visits", 1, 2, "--forecast")
-    asked = (*asked, "--missing", "NA", "?", "--groups")
-    said = "visits with range 1 2: if its cells are only 1 and 2, leave it out, or give --category"
-    assert said in command(*asked, 2).err
-    assert said not in command(*asked, 1).err  # one overall average is of any numbers
+    assert "nonnormal: visits" in command(*asked, "--missing", "NA", "?").err
 
 
 @pytest.mark.parametrize(
@@ -805,6 +804,10 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
             "--category names a column or a category twice: list all values once",
         ),
         (("--range", "age", 0, 9, "--category", "age", "1"), "--category age: the column is one"),
+        (
+            ("--range", "age", 0, 9, "--nonnormal", "sex"),
+            "--nonnormal sex: no --range or --log-ran",
+        ),
         (
             ("--range", "patient", 0, 9, "--range", "age", 0, 9, "--groups", 2),
             "leave the cell empty, or list such cells by --missing; categories need --category)",

@@ -66,9 +66,11 @@ def statistics(shape: str, pooled: bool) -> Any:
         partial, fill, lift = clips_below(clip.width, quantile), None, 0.0
         if clip.width < D or rng.random() < 0.3:
             partial, fill, lift = (), mixture(rng, 1, radius), radius * rng.uniform(-0.5, 0.5)
+        slopes = rng.standard_normal((len(model.means), clip.width)) * rng.integers(2)
         return MixtureStatistics(
             model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales, radius,
             shape, pooled, partial, fill, rng.choice([1.0, rng.uniform(1, 4)]), lift,
+            slopes, rng.standard_normal(model.means.shape),
         )  # fmt: skip
 
     return build

@@ -49,7 +49,8 @@ def looped(query, X):
             y[j] = C[seen].T @ np.linalg.solve(inner, (x - query.means[j])[seen])
             missing[j] = np.eye(q) - C[seen].T @ np.linalg.solve(inner, C[seen])
             log[j] += np.linalg.slogdet(C @ C.T)[1] / 2 - np.linalg.slogdet(inner)[1] / 2
-        log -= (y**2).sum(axis=1) / 2
+            log[j] -= query.offsets[j, ~seen].sum()
+        log += (y * query.slopes).sum(axis=1) - (y**2).sum(axis=1) / 2
         r = np.exp(log - log.max())
         r /= r.sum()
         shifts, shapes = [], []

@@ -1,0 +1,122 @@
+"""Columns of few values, with many equal ones or a long tail: any law between two ends.
+
+In a group with mean m a value x, both scaled to [-1, 1], has the likelihood of a Bernoulli law,
+(log((1 - m^2) / 4) / 2 + x artanh(m)) / phi, which is linear in x: that many rows have one value is
+no reason for a group of their own (quasi-likelihood; Papke and Wooldridge, 1996). The dispersion
+phi is the variance of the column over that of two values with its mean. `Gaussians` have this
+likelihood as that of a Gaussian column of one variance in all groups, plus `slopes` and `offsets`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sktensor_dp.tensor.arrays import Floats, Integers
+
+# Largest mean of a group, to either side of 0: rates of 0.1 %.
+LARGEST_MEAN = 0.998
+# Least dispersion: a column with a smaller one tells groups apart as if it had this.
+LEAST_DISPERSION = 0.005
+
+
+@dataclass(frozen=True, eq=False)
+class NonnormalColumns:
+    """Which of d columns are of this kind, and numbers of these; 0 for others.
+
+    Methods take means (..., m) of the m columns at `places`.
+    """
+
+    low: Floats  # (d,): ends
+    high: Floats  # (d,)
+    dispersions: Floats  # (d,): above 0 in columns of this kind
+
+    @cached_property
+    def places(self) -> Integers:
+        """Indices (m,) of the columns."""
+        return np.flatnonzero(self.dispersions)
+
+    @property
+    def variances(self) -> Floats:
+        """Variances (m,) of the Gaussian columns, those of columns with means in the middle.
+
+        With a smaller one than a column has, groups would part by its regression on others.
+        """
+        return np.asarray(self._half**2 * self._phi)
+
+    @cached_property
+    def others(self) -> Integers:
+        """Indices (d - m,) of all other columns."""
+        return np.flatnonzero(self.dispersions == 0)
+
+    def of_moments(self, means: Floats, squares: Floats, sigma: float) -> "NonnormalColumns":
+        """Columns with the dispersions of all rows, by noisy means (d,) and mean squares (d,).
+
+        `sigma` is the deviation of noise: two are added, so that no column counts for too much.
+        """
+        largest = self._half**2 * (1 - self._scaled(means[self.places]) ** 2)
+        variances = (squares - means**2)[self.places] + 2 * sigma
+        dispersions = np.zeros(len(self.low))
+        dispersions[self.places] = np.clip(variances / largest, LEAST_DISPERSION, 1.0)
+        return replace(self, dispersions=dispersions)
+
+    def moved(self, middles: Floats, halves: Floats) -> "NonnormalColumns":
+        """The same columns in units in which [-1, 1] has these `middles` and `halves` (d,)."""
+        is_one = self.dispersions > 0
+        low, high = (np.where(is_one, middles + halves * end, 0.0) for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
+
+    def ends(self, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+        """Ends by name of the column, of all columns' `names`."""
+        return {names[i]: (float(self.low[i]), float(self.high[i])) for i in self.places}
+
+    def within(self, means: Floats) -> Floats:
+        """Means so far from the ends that their likelihood is finite."""
+        return self._middle + self._half * self._scaled(means)
+
+    def slopes(self, means: Floats) -> Floats:
+        """Slopes of log-likelihoods in x - m, beyond those of the Gaussian columns."""
+        scaled = self._scaled(means)
+        return np.asarray((np.arctanh(scaled) - scaled) / (self._phi * self._half))
+
+    def offsets(self, means: Floats) -> Floats:
+        """Log-likelihoods at x = m, beyond those of the Gaussian columns."""
+        scaled = self._scaled(means)
+        of_law = np.log((1 - scaled**2) / 4) + 2 * scaled * np.arctanh(scaled)
+        of_law = of_law + 1 - scaled**2  # as if x^2 were 1
+        return np.asarray((of_law / self._phi + np.log(2 * math.pi * self.variances)) / 2)
+
+    def stretches(self, means: Floats) -> Floats:
+        """Deviations of the Gaussian columns over those of columns with these means."""
+        return np.asarray(1 / np.sqrt(1 - self._scaled(means) ** 2))
+
+    def longest(self, means: Floats) -> Floats:
+        """Largest distance (..., m) of a value from these means, in deviations of the Gaussians."""
+        return np.asarray((1 + np.abs(self._scaled(means))) / np.sqrt(self._phi))
+
+    def drawn(self, i: int, means: Floats, quantiles: Floats) -> Floats:
+        """Values of column i, two for each of these means, at quantiles; of the same shape.
+
+        If the dispersion is 1 they are the ends.
+        """
+        low, high = self.low[self.places[i]], self.high[self.places[i]]
+        ends = np.where(quantiles > (high - means) / (high - low), high, low)
+        return np.asarray(means + math.sqrt(self._phi[i]) * (ends - means))
+
+    @property
+    def _phi(self) -> Floats:
+        return self.dispersions[self.places]
+
+    @property
+    def _middle(self) -> Floats:
+        return (self.low + self.high)[self.places] / 2
+
+    @property
+    def _half(self) -> Floats:
+        return (self.high - self.low)[self.places] / 2
+
+    def _scaled(self, means: Floats) -> Floats:
+        """Means in units in which the ends are -1 and 1."""
+        return np.clip((means - self._middle) / self._half, -LARGEST_MEAN, LARGEST_MEAN)
