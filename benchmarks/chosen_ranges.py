@@ -101,7 +101,7 @@ def busy_people(report: Report) -> None:
     """Measure how often the bound of shares by group hides people who write far more."""
     rows: list[list[Cell]] = []
     mu = gaussian_mu(2.0, 1e-6)
-    for number in (0, 13, 20, 26, 40):
+    for number in (0, 15, 20, 30, 45):
         for name, texts in BUSY.items() if number else [("1, as all", (1, 1))]:
             n_busy = round(number / mu)
             rows.append([f"{number} / mu", n_busy, name, *bounds_of_texts(n_busy, texts, mu)])

@@ -151,6 +151,13 @@ def check_sizes(**sizes: object) -> None:
             raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")
 
 
+def whole_length(document_length: object) -> int:
+    """Typical length of documents, such as a mean, as a whole number; ValueError below 1."""
+    if not Number(1, 1e9).accepts(document_length):
+        raise ValueError(f"document_length must be a number >= 1, got {shown(document_length)}.")
+    return round(float(document_length))  # type: ignore[arg-type]
+
+
 def memory_size() -> float:
     """Memory in bytes that this process may use at most."""
     size = 2.0**37  # assumed where the system does not say: more than is common

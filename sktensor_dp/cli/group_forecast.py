@@ -50,7 +50,7 @@ class GroupForecast(NamedTuple):
         if few_texts < 1:
             ahead = (
                 " Lower ends are of persons who write about four texts each, of different groups; "
-                "of one text each noise is twice as large."
+                "of one text each noise is twice as large (--texts-per-person 1 has less)."
             )
         if verdict:
             head, found = f"{verdict.capitalize()}: of", " found"

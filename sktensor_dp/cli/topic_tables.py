@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -70,8 +71,17 @@ def groups_on_screen(shares: TopicShares, file: str) -> Table:
 
 def shares_by_group(shares: TopicShares, file: str) -> list[list[object]]:
     """Rows of ``topics_by_group.csv``; the last column names the `file` of the texts."""
-    columns = shares.columns()
-    columns["file"] = [file] * len(columns["group"])
-    for name in ("hidden", "difference_clear", "trend_clear"):
+    return _rows_of(shares.columns(), file)
+
+
+def differences_of_groups(shares: TopicShares, file: str) -> list[list[object]]:
+    """Rows of ``topic_differences.csv``, with the `file`."""
+    return _rows_of(shares.difference_columns(), file)
+
+
+def _rows_of(columns: dict[str, list[Any]], file: str) -> list[list[object]]:
+    """Head and rows of a table; yes or no in columns of masks."""
+    for name in {"hidden", "clear", "may_be_merged"} & columns.keys():
         columns[name] = [YES_NO[is_so] for is_so in columns[name]]
+    columns["file"] = [file] * len(columns["topic"])
     return [[*columns], *map(list, zip(*columns.values(), strict=True))]

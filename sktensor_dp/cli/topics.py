@@ -33,6 +33,7 @@ from sktensor_dp.cli.public_lists import (
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.topic_tables import (
     all_words,
+    differences_of_groups,
     groups_on_screen,
     leading_words,
     shares_by_group,
@@ -47,6 +48,7 @@ from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
+from sktensor_dp.spectral_lda.fitted import on_more
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, most_of
 from sktensor_dp.spectral_lda.share_noise import share_of_hidden
 from sktensor_dp.spectral_lda.shares import TopicShares
@@ -529,8 +531,11 @@ class Topics(Run):
 
     def for_officer(self) -> str:
         """Say how many topics there are, and of how many groups their shares can be seen."""
-        by_group = [self.models["shares"].in_brief] if self._has_groups() else []
-        return " ".join([super().for_officer(), *by_group])
+        model = self.models["topics"]
+        said = [super().for_officer(), on_more(model.n_components_seen_, model.n_components)]
+        if self._has_groups():
+            said.append(self.models["shares"].in_brief)
+        return " ".join(filter(None, said))
 
     def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked shares by group and of texts."""
@@ -550,6 +555,8 @@ class Topics(Run):
         if self._has_groups():
             of_groups = shares_by_group(self.models["shares"], self.file_name)
             folder.add("topics_by_group.csv", table_of(of_groups))
+            differences = differences_of_groups(self.models["shares"], self.file_name)
+            folder.add("topic_differences.csv", table_of(differences))
         if self.options.shares:
             self.write_document_shares(folder)
         footer = (

@@ -22,6 +22,9 @@ MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
 EMPTY = 1e-9
 # Probability that noise alone fills a bin of a histogram, which would give far too wide a range.
 FALSE_BIN = 1e-3
+# Probability, times the bin's upper edge, about, that noise alone shows units from a bin on: a
+# bound by noise costs more accuracy than the few units that a higher level hides.
+FALSE_RUN = 0.1
 
 
 class ShownRange(NamedTuple):
@@ -76,11 +79,11 @@ class Answer:
         """Upper edge of the last bin that begins a run of bins with units above the run's noise.
 
         The chance that noise alone shows a run is in inverse proportion to its first edge, so that
-        noise raises the mean of the edge by less than two.
+        noise raises the mean of the edge by less than one.
         """
         n_bins = len(self.value)
         first, last = np.triu_indices(n_bins)  # bins of each run
-        chances = 1 / (n_bins * np.maximum(edges[:-1], 1.0))
+        chances = FALSE_RUN / (n_bins * np.maximum(edges[:-1], 1.0))
         levels = np.array([self._level(chance) for chance in chances])
         sums = np.append(0.0, np.cumsum(self.value))
         noise = levels[last] * self.sigma * np.sqrt(last - first + 1)

@@ -14,7 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import is_dask
-from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
+from sktensor_dp.checks.parameters import (
+    Constraint,
+    InstanceOf,
+    Number,
+    OneOf,
+    check_sizes,
+    whole_length,
+)
 from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.estimator.base import COUNTS, NEIGHBOURS, NONE, column_attributes, warnings_of_cap
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
@@ -512,9 +519,10 @@ class PrivateSpectralLDA(
             a document is in. An index of pandas that has the rows of `X` or `groups` in another
             order is refused; the order of arrays cannot be checked.
         values : array-like of shape (n_values,)
-            Public list of the groups. Documents of other groups do not count, and neither do those
-            without any word of the model. Which groups occur is private: a list of groups of which
-            none occurs is not refused, and is paid for, too.
+            Public list of the groups; capitals do not matter, unless two differ in these alone.
+            Documents of other groups do not count, and neither do those without any word of the
+            model. Which groups occur is private: a list of groups of which none occurs is not
+            refused, and is paid for, too.
         groups : array-like of shape (n_samples,), optional
             Label of the person behind each document, as for :meth:`fit`: protects all of their
             documents. A person counts by documents, up to a bound.
@@ -589,7 +597,7 @@ class PrivateSpectralLDA(
         n_samples: int,
         n_features: int,
         *,
-        document_length: int = 100,
+        document_length: float = 100,
         n_kept: int | None = None,
     ) -> TopicForecast:
         """Say what a fit would release and how well, from public numbers alone.
@@ -598,7 +606,7 @@ class PrivateSpectralLDA(
         ----------
         n_samples, n_features : int
             Size of the data to come; a private number (`neighbours`) as it is released.
-        document_length : int, default=100
+        document_length : float, default=100
             Typical number of tokens of a document: a public guess. Short ones show less.
         n_kept : int, optional
             Number of the features that a private vocabulary keeps: ``n_words`` of its forecast.
@@ -622,12 +630,12 @@ class PrivateSpectralLDA(
         self._check_parameters()
         n_kept = n_features if n_kept is None else n_kept
         sizes = {"n_samples": n_samples, "n_features": n_features, "n_kept": n_kept}
-        sizes["document_length"] = document_length
         check_sizes(**sizes)
+        sizes["document_length"] = length = whole_length(document_length)
         self._warn_of_budget()
         plan, concentration = self._plan(n_samples, n_features), self._given_concentration()
         forecast = forecast_topics(
-            plan, n_samples, n_features, n_kept, document_length, concentration=concentration,
+            plan, n_samples, n_features, n_kept, length, concentration=concentration,
             pure=self.delta == 0, neighbours=self.neighbours,
         )  # fmt: skip
         return replace(forecast, _question=Question.of(self, **sizes))

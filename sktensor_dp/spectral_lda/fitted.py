@@ -168,14 +168,19 @@ def warnings_of_noise(
 
 def warnings_of_more(n_seen: int, n_asked: int) -> tuple[Warning, ...]:
     """Tuple of one warning where pairs show more topics than `n_asked`, else empty."""
+    said = on_more(n_seen, n_asked)
+    return (DoubtfulParameterWarning(said),) if said else ()
+
+
+def on_more(n_seen: int, n_asked: int) -> str:
+    """Say that pairs show more topics than `n_asked`; "" if not."""
     if n_seen <= n_asked:
-        return ()
-    message = (
+        return ""
+    return (
         f"At least {n_seen} topics can be seen in the released pairs of words, and {n_asked} "
         f"{'was' if n_asked == 1 else 'were'} asked for: some may be merged. "
         "Words that come in bursts count as topics here."
     )
-    return (DoubtfulParameterWarning(message),)
 
 
 # Tolerance for rows that were normalised in double precision.

@@ -13,7 +13,7 @@ from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.estimator.base import names_of_columns
-from sktensor_dp.spectral_lda.fitted import hidden_by_noise
+from sktensor_dp.spectral_lda.fitted import hidden_by_noise, on_more
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import ranked_words
 
@@ -30,6 +30,7 @@ class ReadableTopics:
     """Mixin of a fitted topic model that shows its topics: words, intervals, tables."""
 
     n_components: int
+    n_components_seen_: int
     components_: Floats
     components_std_: Floats | None
     coherence_: Floats | None
@@ -210,7 +211,8 @@ class ReadableTopics:
     def in_brief(self) -> str:
         """Say how many of the topics asked for can be seen."""
         n_seen, topics = sum(~self.hidden()), counted(self.n_components, "topic")
-        return f"{n_seen} of {topics} can be seen above the noise."
+        said = f"{n_seen} of {topics} can be seen above the noise."
+        return f"{said} {on_more(self.n_components_seen_, self.n_components)}".rstrip()
 
     def hidden(self) -> NDArray[np.bool_]:
         """Mask of topics that noise hides: no word is surely more likely there than in all texts.

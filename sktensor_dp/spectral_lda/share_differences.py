@@ -5,17 +5,20 @@ variances add up; errors of topics move the shares of all groups alike, and all 
 """
 
 import re
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sktensor_dp.tensor.arrays import Floats
 
 # Years, months and days, with the year first.
 DATE = re.compile(r"(?:19|20)\d\d(?:[-/.]\d{1,2}){0,2}")
-# Differences that the screen lists, the clearest first.
-LISTED = 6
+# Largest number of groups of which each two are compared; of more each is, with all others.
+PAIRED = 6
+OTHERS = "all other groups"
 
 
 class Differences(NamedTuple):
@@ -25,19 +28,31 @@ class Differences(NamedTuple):
     low: Floats
     high: Floats
 
-    @property
-    def clear(self) -> Floats:
-        """Distance of each interval from 0, in the difference's direction; 0 if it holds 0."""
-        return np.nan_to_num(np.maximum(np.maximum(self.low, -self.high), 0.0))
+
+def to_others(shares: Any, level: float, *, sampling: bool) -> Differences:
+    """Differences of each group's shares to those in the texts of all other groups together."""
+    return _contrasts(shares, _rows_to_others(shares), level, sampling=sampling)
 
 
-def to_all_groups(shares: Any, level: float, *, sampling: bool) -> Differences:
-    """Differences of each group's shares to those in the texts of all groups together."""
-    weights = np.where(shares.hidden_, 0.0, shares.counts_)
-    weights = weights / max(float(weights.sum()), 1e-300)
-    rows = np.eye(len(weights)) - weights
+def to_one(shares: Any, place: int, level: float, *, sampling: bool) -> Differences:
+    """Differences of each group's shares to those of the group in a `place` of all."""
+    one = np.eye(len(shares.hidden_))
+    return _contrasts(shares, _of_seen(shares, one - one[place]), level, sampling=sampling)
+
+
+def _rows_to_others(shares: Any) -> Floats:
+    """Weights (groups, groups) of groups in differences to all others; NaN for hidden groups."""
+    texts = np.tile(np.where(shares.hidden_, 0.0, shares.counts_), (len(shares.hidden_), 1))
+    np.fill_diagonal(texts, 0.0)
+    of_others = texts.sum(axis=1, keepdims=True)
+    rows = np.eye(len(texts)) - texts / np.where(of_others > 0, of_others, np.nan)
     rows[shares.hidden_] = np.nan
-    return _contrasts(shares, rows, level, sampling=sampling)
+    return rows
+
+
+def _of_seen(shares: Any, rows: Floats) -> Floats:
+    """Weights of groups, NaN in rows where a hidden one has some."""
+    return np.where(((rows != 0) & shares.hidden_).any(axis=1, keepdims=True), np.nan, rows)
 
 
 def are_dates(values: list[Any]) -> bool:
@@ -48,18 +63,72 @@ def are_dates(values: list[Any]) -> bool:
     return parts == sorted(parts)
 
 
+def are_in_order(values: list[Any]) -> bool:
+    """Return True for dates in their order, or values that begin with numbers that rise."""
+    numbers = [re.match(r"-?\d+", str(value)) for value in values]
+    rising = [int(number[0]) for number in numbers if number]
+    return are_dates(values) or (rising == sorted({*rising}) and len(rising) == len(values))
+
+
 def from_first_to_last(shares: Any, level: float, *, sampling: bool) -> Differences:
     """Changes (1, k) from the first group to the last, along a line through all that can be seen.
 
     NaN if fewer than two groups can be seen.
     """
+    return _contrasts(shares, _row_along_line(shares), level, sampling=sampling)
+
+
+def _row_along_line(shares: Any) -> Floats:
+    """Weights (1, groups) of groups in that change."""
     seen = ~shares.hidden_
     places, row = np.flatnonzero(seen).astype(float), np.full(len(seen), np.nan)
     if len(places) > 1:
         centred = places - places.mean()
         row = np.zeros(len(seen))
         row[seen] = centred / float(centred @ centred) * float(np.ptp(places))
-    return _contrasts(shares, row[None], level, sampling=sampling)
+    return row[None]
+
+
+class Comparison(NamedTuple):
+    """Two groups, or one and all others, or first and last, and the differences of their shares."""
+
+    kind: str  # "pair", "others" or "trend"
+    group: Any
+    other: Any
+    difference: Floats  # (k,)
+    low: Floats
+    high: Floats
+    clear: NDArray[np.bool_]
+
+    @property
+    def name(self) -> str:
+        """Name of a row of a table."""
+        if self.kind == "trend":
+            return f"trend, {self.other} to {self.group}"
+        return f"{self.group} minus {self.other}"
+
+
+def comparisons(shares: Any, level: float) -> list[Comparison]:
+    """Differences of each two groups if they are few, else to all others; and of dates the trend.
+
+    Nine times in ten all that are marked as clear differ.
+    """
+    values, n = shares.values, len(shares.values)
+    if n <= PAIRED:
+        pairs = [*combinations(range(n), 2)]
+        names = [("pair", values[last], values[first]) for first, last in pairs]
+        one = np.eye(n)
+        rows = _of_seen(shares, np.array([one[b] - one[a] for a, b in pairs]).reshape(-1, n))
+    else:
+        names, rows = [("others", value, OTHERS) for value in values], _rows_to_others(shares)
+    if n > 2 and are_dates(values):  # of two dates the trend is their difference
+        names.append(("trend", values[-1], values[0]))
+        rows = np.vstack([rows, _row_along_line(shares)])
+    n_cells = int(np.isfinite(rows).all(axis=1).sum()) * len(shares.visibility_)
+    found = _contrasts(shares, rows, level, sampling=True)
+    together = _contrasts(shares, rows, 1 - 0.1 / max(n_cells, 1), sampling=True)
+    clear = (together.low > 0) | (together.high < 0)
+    return [Comparison(*one) for one in zip(*zip(*names, strict=True), *found, clear, strict=True)]
 
 
 def _contrasts(shares: Any, rows: Floats, level: float, *, sampling: bool) -> Differences:
@@ -75,44 +144,3 @@ def _contrasts(shares: Any, rows: Floats, level: float, *, sampling: bool) -> Di
     return Differences(
         difference, np.maximum(difference - reach, -1.0), np.minimum(difference + reach, 1.0)
     )
-
-
-def clear_to_all_groups(shares: Any) -> Differences:
-    """Differences to all groups, with intervals that hold all of them nine times in ten."""
-    n_cells = int((~shares.hidden_).sum()) * len(shares.visibility_)
-    return to_all_groups(shares, 1 - 0.1 / max(n_cells, 1), sampling=True)
-
-
-def clear_from_first_to_last(shares: Any) -> Differences:
-    """Changes from first to last, with intervals that hold all of them nine times in ten."""
-    return from_first_to_last(shares, 1 - 0.1 / len(shares.visibility_), sampling=True)
-
-
-def clear_differences(shares: Any) -> str:
-    """Say which topics differ clearly between groups, or over time: nine times in ten all do."""
-    if shares.hidden_.all():
-        return ""
-    in_groups = [f"in {one}" for one in shares.values]
-    said = [_listed("from all groups", clear_to_all_groups(shares), in_groups, "difference_clear")]
-    if are_dates(shares.values):
-        change = clear_from_first_to_last(shares)
-        said.append(_listed("over time", change, ["from first to last"], "trend_clear"))
-    return " ".join(said)
-
-
-def _listed(how: str, found: Differences, where: list[str], column: str) -> str:
-    """Say which differences are clear, how large they are, and which `column` marks all of them."""
-    clear = found.clear
-    order = np.argsort(-clear, axis=None, kind="stable")[: int((clear > 0).sum())]
-    if not len(order):
-        return f"No topic differs clearly {how}."
-    said = []
-    for row, topic in zip(*np.unravel_index(order[:LISTED], clear.shape), strict=True):
-        ends = f"{found.low[row, topic]:+.1%} to {found.high[row, topic]:+.1%}"
-        said.append(f"topic {topic + 1} {where[row]} ({ends})")
-    if len(order) > LISTED:
-        said.append(
-            f"and {len(order) - LISTED} more (all are marked in column {column} of table() and "
-            "topics_by_group.csv)"
-        )
-    return f"Differ clearly {how}: {', '.join(said)}."

@@ -6,12 +6,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.checks.display import Table, counted
-from sktensor_dp.spectral_lda.share_differences import (
-    are_dates,
-    clear_differences,
-    clear_from_first_to_last,
-    clear_to_all_groups,
-)
+from sktensor_dp.spectral_lda.share_differences import Comparison, comparisons
 
 # Marks of topics by their visibility, and what those of half hidden ones say.
 MARKS = {"seen": "", "half hidden": "?", "hidden": "*"}
@@ -22,6 +17,11 @@ BLURRED = (
 MAY_BE_NOTHING = (
     "noise hides the topic, which may be a mixture of others: half of its texts count for these, "
     "and intervals reach from none of them to all"
+)
+MERGED = (
+    "More topics can be seen in the texts than were asked for: where one holds several, its "
+    "shares, their differences and intervals are of all of these together. More topics "
+    "(--topics; n_components in Python) may part them."
 )
 OF_TOPICS = (
     "Where topics share most of their words, shares, and how they change, may be off by more than "
@@ -44,15 +44,21 @@ def table_on_screen(shares: Any) -> Table:
         n = " to ".join(f"{end[row]:,.0f}" for end in of_counts)
         ends = zip(low[row], high[row], strict=True)
         rows.append((group, n, *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in ends)))
+    differences = comparisons(shares, 0.9)
+    rows += [(one.name, "", *_ends(one)) for one in differences]
     marks = [MARKS[visibility] for visibility in shares.visibility_]
     topics = (f"topic {number}{mark}" for number, mark in enumerate(marks, start=1))
     scaling = on_scaling(shares)
     each = f"texts, up to {shares.texts_per_person_:.3g} each"
     head = ("group", each if scaling else "texts", *topics)
-    notes = [
-        *filter(None, [clear_differences(shares)]),
-        "Within (90%), for noise and chance, under these topics: groups that write more than "
-        "others of a topic that was not found differ in these, too.",
+    notes = ["No topic differs clearly."]
+    if any(one.clear.any() for one in differences):
+        notes = ["! differs clearly: nine times in ten all that are marked so do"]
+    notes += [*_on_marks(shares), *filter(None, [MERGED * shares.merged_])]
+    notes += [
+        "Within (90%), for noise, chance, and up to a fifth of other topics in each (mixing_std "
+        "of table(); differences hold hardly any of that), under these topics: groups that "
+        "write more than others of a topic that was not found differ in these, too.",
         OF_TOPICS,
     ]
     if scaling and shares.texts_per_person == "auto":
@@ -62,14 +68,25 @@ def table_on_screen(shares: Any) -> Table:
             "docs/how_to/topics_by_group.md."
         )
     notes += filter(None, [OF_KEPT_WORDS * shares.private_words_, scaling])
-    if shares.hidden_.any():
-        notes.append("* of a group: noise hides how many texts there are")
-    if "half hidden" in shares.visibility_:
-        notes.append(f"? of a topic: {BLURRED}")
-    if "hidden" in shares.visibility_:
-        notes.append(f"* of a topic: {MAY_BE_NOTHING}")
     said = "Average shares of topics, by group, in texts with a word of these"
     return Table(said, head, rows, notes, ("group",))
+
+
+def _ends(one: Comparison) -> list[str]:
+    """Cells of a row of differences: intervals, marked where they are clear."""
+    return [
+        "-" if np.isnan(low) else f"{low:+.1%} to {high:+.1%}{'!' if clear else ''}"
+        for low, high, clear in zip(one.low, one.high, one.clear, strict=True)
+    ]
+
+
+def _on_marks(shares: Any) -> list[str]:
+    """Say what marks of groups and of topics mean."""
+    said = ["* of a group: noise hides how many texts there are"] * bool(shares.hidden_.any())
+    for visibility, meaning in (("half hidden", BLURRED), ("hidden", MAY_BE_NOTHING)):
+        if visibility in shares.visibility_:
+            said.append(f"{MARKS[visibility]} of a topic: {meaning}")
+    return said
 
 
 def in_brief(shares: Any) -> str:
@@ -77,8 +94,9 @@ def in_brief(shares: Any) -> str:
     seen, groups = sum(~shares.hidden_), counted(len(shares.values), "group")
     blurred = np.flatnonzero([one == "half hidden" for one in shares.visibility_]) + 1
     of_topics = f"Of topic {', '.join(map(str, blurred))} {BLURRED}." if len(blurred) else ""
-    said = f"Shares of topics can be seen of {seen} of {groups}.", of_topics, on_scaling(shares)
-    return " ".join(filter(None, [*said, OF_TOPICS, OF_KEPT_WORDS * shares.private_words_]))
+    said = [f"Shares of topics can be seen of {seen} of {groups}.", MERGED * shares.merged_]
+    said += [of_topics, on_scaling(shares), OF_TOPICS, OF_KEPT_WORDS * shares.private_words_]
+    return " ".join(filter(None, said))
 
 
 def on_scaling(shares: Any) -> str:
@@ -104,18 +122,11 @@ def columns_of(shares: Any, level: float) -> dict[str, list[Any]]:
     # By a given bound for persons anybody may be scaled down.
     is_unknown = bool(on_scaling(shares)) and shares.texts_per_person != "auto"
     scaled_down = math.nan if is_unknown else math.ceil(shares.most_beyond_)
+    mixing_std = np.sqrt(shares.mixing_variance(shares.shares_))
     of_cells: dict[str, Any] = {
         "share": shares.shares_, "noise_std": shares.noise_std_,
-        "sampling_std": shares.sampling_std_, "low": low, "high": high,
+        "sampling_std": shares.sampling_std_, "mixing_std": mixing_std, "low": low, "high": high,
     }  # fmt: skip
-    trends = shares.trend(level) if are_dates(shares.values) else np.full((3, k), np.nan)
-    for end, cells, row in zip(
-        ("", "_low", "_high"), shares.differences(level), trends, strict=True
-    ):
-        of_cells |= {f"difference{end}": cells, f"trend{end}": np.tile(row, (n_groups, 1))}
-    clear_trend = clear_from_first_to_last(shares).clear[0] > 0
-    of_cells["difference_clear"] = clear_to_all_groups(shares).clear > 0
-    of_cells["trend_clear"] = np.tile(clear_trend & are_dates(shares.values), (n_groups, 1))
     return {
         "group": [value for value in shares.values for _ in range(k)],
         "texts_scaled": np.repeat(np.maximum(shares.counts_.round(), 0), k).tolist(),
@@ -127,4 +138,25 @@ def columns_of(shares: Any, level: float) -> dict[str, list[Any]]:
         **{name: cells.ravel().tolist() for name, cells in of_cells.items()},
         "texts_per_person": [shares.texts_per_person_] * n_groups * k,
         "scaled_down_at_most": [scaled_down] * n_groups * k,
+        "may_be_merged": [shares.merged_] * n_groups * k,
+    }
+
+
+def columns_of_differences(shares: Any, level: float) -> dict[str, list[Any]]:
+    """Columns of a table of differences by name, with a row for each comparison and topic."""
+    found, k = comparisons(shares, level), len(shares.visibility_)
+    of_rows = {"compared": "kind", "group": "group", "other_group": "other"}
+    of_cells = ("difference", "low", "high", "clear")
+    return {
+        **{
+            name: [getattr(one, field) for one in found for _ in range(k)]
+            for name, field in of_rows.items()
+        },
+        "topic": len(found) * list(range(1, k + 1)),
+        "visibility": len(found) * shares.visibility_,
+        **{
+            name: [cell for one in found for cell in getattr(one, name).tolist()]
+            for name in of_cells
+        },
+        "may_be_merged": [shares.merged_] * len(found) * k,
     }

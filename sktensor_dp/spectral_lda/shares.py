@@ -14,6 +14,7 @@ from scipy.stats import truncnorm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.composed import composed
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.checks.frames import is_dask, new_frame, refuse_other_row_order
 from sktensor_dp.checks.parameters import Condition, Constraint, Number, OneOf, shown
@@ -32,7 +33,12 @@ from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.person_bounds import PersonBounds, release_person_bounds
-from sktensor_dp.spectral_lda.share_differences import from_first_to_last, to_all_groups
+from sktensor_dp.spectral_lda.share_differences import (
+    are_in_order,
+    from_first_to_last,
+    to_one,
+    to_others,
+)
 from sktensor_dp.spectral_lda.share_noise import (
     confusion_of,
     mixing_variance,
@@ -40,7 +46,13 @@ from sktensor_dp.spectral_lda.share_noise import (
     variance_of_shares,
     variance_terms,
 )
-from sktensor_dp.spectral_lda.share_tables import MARKS, columns_of, in_brief, table_on_screen
+from sktensor_dp.spectral_lda.share_tables import (
+    MARKS,
+    columns_of,
+    columns_of_differences,
+    in_brief,
+    table_on_screen,
+)
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.topics.confusion import comparable_shares, without_hidden
 from sktensor_dp.topics.inference import TINY
@@ -67,6 +79,7 @@ class SavedShares(SavedState):
     without_hidden_: Annotated[Floats, Numbers("kk+")]
     mixing_covariance_: Annotated[Floats | None, Maybe(Numbers("kkk"))]
     visibility_: Annotated[list[str], Items(Plain(str), "k")]
+    merged_: Annotated[bool, Plain(bool)]
     private_words_: Annotated[bool, Plain(bool)]
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
@@ -119,6 +132,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         "seen"; "hidden" where noise hides the topic (``hidden``); or "half hidden", where it
         may have moved more than half of its words (``uncertainty`` of ``topic_table``): its shares,
         and their changes from group to group, are likely too small, by more than intervals say.
+    merged_ : bool
+        True where the model's pairs of words show more topics than it was asked for: some of its
+        topics may hold several, and shares are of these together.
     private_words_ : bool
         True where `X` was counted by a vocabulary that a private fit chose: shares are of what the
         words show that it kept.
@@ -150,6 +166,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     without_hidden_: Floats
     mixing_covariance_: Floats | None
     visibility_: list[str]
+    merged_: bool
     private_words_: bool
 
     def __init__(
@@ -203,7 +220,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         of_model = {
             "confusion_": confusion, "visibility_": model._visibility(),
             "without_hidden_": without_hidden(model.components_, model.hidden()),
-            "mixing_covariance_": model.mixing_covariance_, "private_words_": hasattr(X, UNIT_MARK),
+            "mixing_covariance_": model.mixing_covariance_,
+            "merged_": model.n_components_seen_ > model.n_components,
+            "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
         return self._fit_units(chunks, of_model)
 
@@ -239,14 +258,24 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return self._publish_result(self._with_report(ask, FitResult(found), {}))
 
     def _warnings_by_attributes(self) -> tuple[Warning, ...]:
-        """Warning, if any, of values whose shares noise hides."""
-        hidden = [shown(self.values[place]) for place in np.flatnonzero(self.hidden_)]
-        if not hidden:
-            return ()
-        more = f" and {len(hidden) - 5} more" if len(hidden) > 5 else ""
-        doubt = " Are values written as in by?" if len(hidden) == len(self.values) else ""
-        said = f"Noise hides how many texts there are of {', '.join(hidden[:5])}{more}.{doubt}"
-        return (NotEnoughDataWarning(said),)
+        """Warnings, if any, of values whose shares noise hides, and of a bound with much noise."""
+        said, hidden = [], [shown(self.values[place]) for place in np.flatnonzero(self.hidden_)]
+        if hidden:
+            more = f" and {len(hidden) - 5} more" if len(hidden) > 5 else ""
+            doubt = " Are values written as in by?" if len(hidden) == len(self.values) else ""
+            said.append(
+                f"Noise hides how many texts there are of {', '.join(hidden[:5])}{more}.{doubt}"
+            )
+        # Noise of the texts of a group of average size that persons have beyond the smaller bound.
+        noise = HIDDEN * self.rest_sigma_ * math.sqrt(self.sums_.shape[1])
+        if noise > max(float(self.counts_.mean()), 0.0):
+            said.append(
+                f"By a noisy histogram some persons have up to {self.texts_per_person_:,.3g} texts "
+                "of one topic and group, and noise to protect so many makes intervals wide. If "
+                "hardly anybody has so many, texts_per_person (--texts-per-person) says how many: "
+                "1 of one answer each."
+            )
+        return tuple(map(NotEnoughDataWarning, said))
 
     def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the sums, up to a bound and beyond it, and of the histogram that chooses both."""
@@ -311,8 +340,14 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             )
         if n_rows and isinstance(labels.tolist()[0], str) != (kinds == {str}):
             raise ValueError("by and values must both hold integers, or both strings.")
-        numbers = {value: place for place, value in enumerate(self.values)}
-        return np.fromiter((numbers.get(one, -1) for one in labels.tolist()), np.intp, n_rows)
+        of_values, found = self.values, labels.tolist()
+        if kinds == {str}:  # capitals count where values differ in these alone
+            of_values, found = list(map(composed, of_values)), list(map(composed, found))
+            folded = [*map(str.casefold, of_values)]
+            if len({*folded}) == len(folded):
+                of_values, found = folded, map(str.casefold, found)
+        numbers = {value: place for place, value in enumerate(of_values)}
+        return np.fromiter((numbers.get(one, -1) for one in found), np.intp, n_rows)
 
     @property
     def counts_(self) -> Floats:
@@ -449,32 +484,39 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)
 
     def differences(
-        self, level: float = 0.9, *, sampling: bool = True
+        self, level: float = 0.9, *, to: Any = None, sampling: bool = True
     ) -> tuple[Floats, Floats, Floats]:
-        """Differences of the shares of each group to those of all groups together.
+        """Differences of the shares of each group to those of another, or of all others together.
 
         Parameters
         ----------
         level : float, default=0.9
             About this fraction of their intervals holds the difference.
+        to : int or str, default=None
+            The group to compare with, one of `values`. None compares each group with the texts of
+            all others: of two groups that is the gap between them, with either sign.
         sampling : bool, default=True
             As for :meth:`interval`.
 
         Returns
         -------
         difference, low, high : ndarray of shape (n_values, n_topics)
-            NaN where noise hides the count of the group.
+            NaN where noise hides the count of the group, or of the other.
 
         Notes
         -----
         Intervals are narrower than those of two shares suggest: errors of topics move the shares of
         all groups alike. Of 100 intervals of level 0.9 that hold no 0 ten may do so by noise and
-        chance; ``print`` lists those that all hold together, nine times in ten.
+        chance; ``print`` marks those that all differ together, nine times in ten.
 
         **Privacy.** Made of released values alone; costs nothing.
         """
         self._check_level(level)
-        return to_all_groups(self, level, sampling=sampling)
+        if to is None:
+            return to_others(self, level, sampling=sampling)
+        if to not in self.values:
+            raise ValueError(f"to must be one of values, got {shown(to)}.")
+        return to_one(self, self.values.index(to), level, sampling=sampling)
 
     def trend(self, level: float = 0.9, *, sampling: bool = True) -> tuple[Floats, Floats, Floats]:
         """Change of the shares from the first of `values` to the last, which are in order.
@@ -490,11 +532,21 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             Along a line through the shares of all groups that can be seen, equally far apart;
             NaN if noise hides all but one.
 
+        Raises
+        ------
+        ValueError
+            If `values` are neither dates, nor begin with numbers that rise, such as ages.
+
         Notes
         -----
         **Privacy.** Made of released values alone; costs nothing.
         """
         self._check_level(level)
+        if not are_in_order(self.values):
+            raise ValueError(
+                "a trend needs values in order: years, months or days, or such as begin with "
+                "numbers that rise. differences(to=...) compares groups without order."
+            )
         change, low, high = from_first_to_last(self, level, sampling=sampling)
         return change[0], low[0], high[0]
 
@@ -547,15 +599,38 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             One row for each group and topic: ``group``, ``texts_scaled`` (`counts_`) and the ends
             of its interval, ``texts_low`` and ``texts_high``, ``hidden``, ``topic`` (numbered from
             1 as in ``topic_table``), its ``visibility``, ``share``, ``noise_std``,
-            ``sampling_std``, the ends of the interval, ``low`` and ``high``, the ``difference`` to
-            all groups with its ends (:meth:`differences`), the ``trend`` with its ends
-            (:meth:`trend`; NaN unless `values` are dates), alike in all rows of a topic,
-            ``difference_clear`` and ``trend_clear``, True for those that ``print`` lists (nine
-            times in ten all of a list differ, so at any `level`), and what intervals leave out,
-            alike in all rows: ``texts_per_person`` and ``scaled_down_at_most``, NaN where the
-            bound was given for persons: it may be anybody.
+            ``sampling_std``, ``mixing_std`` (by errors of topics), the ends of the interval,
+            ``low`` and ``high``, and what it leaves out, alike in all rows: ``texts_per_person``
+            and ``scaled_down_at_most``, NaN where the bound was given for persons: it may be
+            anybody; ``may_be_merged`` (`merged_`).
         """
         return new_frame(self.columns(level), backend)
+
+    def difference_table(self, level: float = 0.9, *, backend: str = "pandas") -> Any:
+        """Differences of shares between groups as a table.
+
+        Parameters
+        ----------
+        level, backend : float, str
+            As for :meth:`table`.
+
+        Returns
+        -------
+        DataFrame or Table
+            One row for each comparison and topic: ``compared``, "pair" of each two of at most six
+            groups, "others" of each of more groups with the texts of all others, and of three
+            dates or more "trend" from the first to the last (:meth:`trend`); ``group`` and
+            ``other_group``, whose share is subtracted; ``topic`` and its ``visibility``;
+            ``difference`` with the ends of its interval, ``low`` and ``high``, NaN where noise
+            hides a group; ``clear``, True for those that ``print`` marks (nine times in ten all of
+            these differ, so at any `level`); ``may_be_merged``, as in :meth:`table`.
+        """
+        return new_frame(self.difference_columns(level), backend)
+
+    def difference_columns(self, level: float = 0.9) -> dict[str, list[Any]]:
+        """Columns of :meth:`difference_table` by name."""
+        self._check_level(level)
+        return columns_of_differences(self, level)
 
     def columns(self, level: float = 0.9) -> dict[str, list[Any]]:
         """Columns of :meth:`table` by name."""

@@ -24,6 +24,7 @@ from sktensor_dp.checks.parameters import (
     Number,
     OneOf,
     check_sizes,
+    whole_length,
 )
 from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.estimator.base import NEIGHBOURS, NONE, FitResult, PrivateEstimatorMixin
@@ -440,14 +441,14 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         refuse_other_columns(X, self.get_feature_names_out().tolist())
         return call_untrusted(partial(super().inverse_transform, X), "Looking up words")
 
-    def forecast(self, n_documents: int, *, document_length: int = 100) -> WordForecast:
+    def forecast(self, n_documents: int, *, document_length: float = 100) -> WordForecast:
         """Forecast the threshold of the vocabulary from public numbers.
 
         Parameters
         ----------
         n_documents : int
             Documents to come; groups of documents, where they will be fitted with groups.
-        document_length : int, default=100
+        document_length : float, default=100
             Different words of an ordinary document, beside stop words: a public guess. The more,
             the less does each of them count. Some are assumed to have far more.
 
@@ -469,12 +470,13 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         (101, 165)
         """
         self._check_parameters()
-        check_sizes(n_documents=n_documents, document_length=document_length)
+        check_sizes(n_documents=n_documents)
+        length = whole_length(document_length)
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
-        plan = plan_words(self, n_documents, length=document_length)
+        plan = plan_words(self, n_documents, length=length)
         self._warn_of_budget(plan.releases)
-        n_words = expected_words(plan.threshold, n_documents, self, document_length)
+        n_words = expected_words(plan.threshold, n_documents, self, length)
         return WordForecast(n_documents, n_words, plan)
 
     def _marked(self, counts: object, index: object, *, is_whole: bool = False) -> Any:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.queries.clips import Clip, CountNorm
 from sktensor_dp.queries.count_moments import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
@@ -101,6 +101,13 @@ def test_forecasts_say_what_they_would_be_if_documents_were_short():
     lda = PrivateSpectralLDA(5, epsilon=1.0)
     said = lda.forecast(20_000, 2000)
     short = lda.forecast(20_000, 2000, document_length=10)
+    for mean in (np.float64(10.0), 9.6):
+        assert str(lda.forecast(20_000, 2000, document_length=mean)) == str(short)
+    for wrong in (0.4, "long", math.nan):
+        with pytest.raises(ValueError, match="document_length must be a number >= 1"):
+            lda.forecast(20_000, 2000, document_length=wrong)
+        with pytest.raises(ValueError, match="document_length must be a number >= 1"):
+            PrivateCountVectorizer().forecast(20_000, document_length=wrong)
     assert (said.verdict, short.verdict) == ("enough", "may be enough")
     assert "Of documents of about 10 tokens: may be enough." in str(said)
     assert "Of documents" not in str(short)  # a tenth of these would be no document

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.share_differences import are_dates, clear_differences
+from sktensor_dp.spectral_lda.share_differences import OTHERS, are_dates, are_in_order
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 K, VALUES = 3, ["2025-01", "2025-02", "2025-03", "2025-04"]
@@ -31,9 +31,11 @@ def draw(rng, n, change):
 
 
 def contrasts(shares, sizes):
-    """Differences to the whole, and the change from first to last along a line."""
-    places = np.arange(4) - 1.5
-    return shares - sizes / sizes.sum() @ shares, 3 * places / (places @ places) @ shares
+    """Differences to all others and to the second, and the change along a line."""
+    places, others = np.arange(4) - 1.5, 1 - np.eye(4)
+    to_others = shares - (others * sizes) @ shares / (others @ sizes)[:, None]
+    to_second = (shares - shares[1])[[0, 2, 3]]
+    return to_others, to_second, 3 * places / (places @ places) @ shares
 
 
 @pytest.mark.parametrize("sampling", [True, False])
@@ -48,12 +50,10 @@ def test_differences_lie_in_their_intervals(epsilon, sampling, seed):
             each = LDA.transform(X)
             truth = np.array([each[group == one].mean(axis=0) for one in range(4)])
             sizes = np.bincount(group, minlength=4)
-        pairs = zip(
-            contrasts(truth, sizes),
-            (found.differences(0.9, sampling=sampling), found.trend(0.9, sampling=sampling)),
-            strict=True,
-        )
-        for true, (_, low, high) in pairs:
+        given = {"level": 0.9, "sampling": sampling}
+        to_second = np.array(found.differences(to=VALUES[1], **given))[:, [0, 2, 3]]
+        of_fit = found.differences(**given), to_second, found.trend(**given)
+        for true, (_, low, high) in zip(contrasts(truth, sizes), of_fit, strict=True):
             inside += [*((low <= true) & (true <= high)).flat]
     assert 0.85 < np.mean(inside) < 0.97
 
@@ -63,43 +63,59 @@ def test_clear_differences_are_seldom_found_where_there_are_none(seed):
     for _ in range(40):
         X, group = draw(rng, 3000, 0.0)
         found = LDA.shares_by(X, np.array(VALUES)[group], VALUES, epsilon=4.0)
-        claims.append("Differ clearly from all groups" in clear_differences(found))
+        claims.append(any(found.difference_columns()["clear"]))
     assert np.mean(claims) < 0.25
-    assert "No topic differs clearly over time." in clear_differences(found)
+    assert ("No topic differs clearly." in str(found)) is not claims[-1]
 
 
-def test_what_differs_is_said_and_stands_in_the_table(seed, monkeypatch):
-    monkeypatch.setattr("sktensor_dp.spectral_lda.share_differences.LISTED", 2)
+def test_each_two_of_few_groups_are_compared_with_the_same_numbers_everywhere(seed):
     X, group = draw(np.random.default_rng(seed), 20_000, 0.3)
-    found = LDA.shares_by(X, np.array(VALUES)[group], VALUES, epsilon=8.0)
-    growing, said = int(np.flatnonzero(ORDER == 0)[0]) + 1, clear_differences(found)
-    assert f"topic {growing} from first to last (+" in said.split("over time: ")[1]
-    assert said in str(found)
-    table = found.table().set_index(["group", "topic"])
-    first = table.loc[VALUES[0], growing]
-    assert first.difference_low < first.difference < first.difference_high < 0 < first.trend_low
-    assert table.trend.groupby("topic").nunique().eq(1).all()
-    # Columns mark what print lists, of which it names the first few alone.
-    of_groups, over_time = said.split("over time: ")
-    more = re.search(r"\), and (\d+) more \(all are marked in column difference_clear", of_groups)
-    assert table.difference_clear.sum() == 2 + int(more[1])
-    marked = table.trend_clear.groupby("topic").all()
-    assert {*map(int, re.findall(r"topic (\d)", over_time))} <= {*marked.index[marked]}
-    clear = table[table.difference_clear]
-    assert ((clear.difference_low > 0) | (clear.difference_high < 0)).all()
-    # Of names there is no first one, and of hidden groups no difference.
-    names = ["north", "south", "east", "never"]
-    found = LDA.shares_by(X, np.array(names)[np.minimum(group, 2)], names, epsilon=8.0)
-    assert "over time" not in clear_differences(found)
-    difference, low, high = found.differences()
-    # The group without texts is hidden but in one of 40 fits, by noise.
-    assert not found.hidden_[:3].any()
-    for numbers in (difference, low, high):
-        assert np.array_equal(np.isnan(numbers).any(axis=1), found.hidden_)
-    assert np.isnan(found.table().trend).all()
-    assert np.isfinite(found.trend()).all()  # in the order of the values
-    with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
-        found.differences(1.0)
+    names = ["north", "south", "east"]
+    by = np.array(names)[np.minimum(group, 2)]
+    for values in (names[:2], names, [*names, "never"]):
+        found = LDA.shares_by(X, by, values, epsilon=8.0)
+        table, said = found.difference_table(), str(found)
+        n = len(values)
+        assert len(table) == K * n * (n - 1) // 2
+        assert {*table.compared} == {"pair"}
+        for one in table.itertuples():
+            row, topic = values.index(one.group), one.topic - 1
+            ends = [part[row, topic] for part in found.differences(to=one.other_group)]
+            np.testing.assert_array_equal((one.difference, one.low, one.high), ends)
+            cell = f"{one.low:+.1%} to {one.high:+.1%}{'!' * one.clear}"
+            (line,) = re.findall(f"{one.group} minus {one.other_group} .*", said)
+            # Nothing was written in one group, which is hidden but in one of 40 fits, by noise.
+            assert cell in line or np.isnan(one.low)
+            assert np.isnan(one.low) == found.hidden_[[row, values.index(one.other_group)]].any()
+    # Of two groups that is the gap, which differences to all others have with either sign.
+    gap = LDA.shares_by(X, by, names[:2], epsilon=8.0)
+    of_others, to_first = (np.array(gap.differences(to=to)) for to in (None, "north"))
+    np.testing.assert_allclose(of_others[:, 1], to_first[:, 1])
+    np.testing.assert_allclose(of_others[:, 0], -of_others[[0, 2, 1], 1])
+    truth = np.diff(shares_of_groups(0.3)[:2], axis=0)[0, ORDER]
+    assert (np.abs(gap.shares_[1] - gap.shares_[0] - of_others[0, 1]) < 1e-12).all()
+    assert (np.abs(of_others[0, 1] - truth) < 0.06).all()
+    for wrong in ({"level": 1.0}, {"to": "west"}):
+        with pytest.raises(ValueError, match="must be"):
+            gap.differences(**wrong)
+    with pytest.raises(ValueError, match="a trend needs values in order"):
+        gap.trend()
+
+
+def test_many_groups_are_compared_with_all_others_and_dates_have_a_trend(seed):
+    X, group = draw(np.random.default_rng(seed), 20_000, 0.3)
+    days = [f"2025-01-{day}" for day in range(1, 9)]
+    found = LDA.shares_by(X, np.array(days)[2 * group], days[::2], epsilon=8.0)
+    table, growing = found.difference_table(), int(np.flatnonzero(ORDER == 0)[0])
+    trend = table[table.compared == "trend"].reset_index()
+    assert (trend.group[0], trend.other_group[0]) == ("2025-01-7", "2025-01-1")
+    np.testing.assert_allclose(trend[["difference", "low", "high"]].T, found.trend())
+    assert trend.clear[growing]
+    assert trend.low[growing] > 0
+    many = LDA.shares_by(X, np.array(days)[2 * group], days, epsilon=8.0).difference_table()
+    assert {*many.compared} == {"others", "trend"}
+    assert {*many.other_group[many.compared == "others"]} == {OTHERS}
+    assert many.low[many.group.isin(days[1::2])].isna().mean() > 0.5  # without texts
 
 
 def test_dates_are_years_months_or_days_in_order():
@@ -108,3 +124,10 @@ def test_dates_are_years_months_or_days_in_order():
     assert not are_dates(["2025-10", "2025-09"])
     assert not are_dates([1, 2, 3])
     assert not are_dates(["2025-01", "later"])
+
+
+def test_dates_and_numbers_that_rise_are_in_order():
+    for values in (["2025-9", "2025-10"], [1, 2, 3], ["18-29", "30-44", "60+"]):
+        assert are_in_order(values)
+    for values in (["men", "women"], [1, 3, 2], [1, 1], ["18-29", "older"]):
+        assert not are_in_order(values)

@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 from functools import cache, partial
 
 import dask.array as da
@@ -21,9 +22,10 @@ from sktensor_dp import (
     PrivateSpectralLDA,
 )
 from sktensor_dp.cli.group_forecast import FEW_TEXTS, GroupForecast, topics_seen
+from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic
-from sktensor_dp.spectral_lda.share_tables import BLURRED, OF_KEPT_WORDS, on_scaling
+from sktensor_dp.spectral_lda.share_tables import BLURRED, MERGED, OF_KEPT_WORDS, on_scaling
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.topic_page import write_topic_page
 from sktensor_dp.topics.documents import drawn_documents
@@ -283,6 +285,18 @@ def test_few_texts_of_each_person_hold_where_few_persons_write_very_much(seed):
     assert {*single.columns()["scaled_down_at_most"]} == {0}
 
 
+def test_a_bound_with_much_noise_is_said(seed, monkeypatch):
+    """Each of 4,000 persons has one text; noise in the histogram may show many of 91."""
+    rng = np.random.default_rng(seed)
+    texts, by = TEXTS[rng.integers(K, size=4000)], np.array(VALUES)[rng.integers(4, size=4000)]
+    for place, is_said in ((1, False), (8, False), (14, True)):
+        monkeypatch.setattr(Answer, "last_edge", lambda _, edges, place=place: float(edges[place]))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", NotEnoughDataWarning)
+            LDA.shares_by(texts, by.tolist(), VALUES, groups=range(4000), epsilon=1.0)
+        assert ["up to 91.4 texts" in str(one.message) for one in told] == [True] * is_said
+
+
 @pytest.mark.parametrize("neighbours", MODELS)
 def test_texts_of_unknown_words_or_other_groups_do_not_count(neighbours, seed):
     X, by, persons = posts(np.random.default_rng(seed), 500)
@@ -316,7 +330,7 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatc
     low, high = found.interval(1 - 1e-15)
     assert np.all((low[:4] <= found.shares_[:4]) & (found.shares_[:4] <= high[:4]))
     table = found.table()
-    assert table.shape == (6 * K, 22)
+    assert table.shape == (6 * K, 16)
     assert {*table.visibility} == {"seen"}
     assert table.query("hidden")["share"].isna().all()
     found.save(tmp_path / "shares.model")
@@ -350,6 +364,18 @@ def test_topics_that_noise_hides_by_half_are_marked_wherever_shares_are_read(tmp
     assert LDA.shares_by(TEXTS, range(K), range(K), epsilon=math.inf).visibility_ == (
         ["half hidden"] * K
     )
+
+
+def test_capitals_do_not_part_groups_unless_values_differ_in_these_alone():
+    by = ["Women", "WOMEN", "men"]
+    given = {"X": TEXTS, "by": by, "epsilon": math.inf}
+    for values, counts in (
+        (["women", "Men"], [2, 1]), (["WOMEN", "Women", "Men"], [1, 1, 0]), (["wome"], [0]),
+        (["Cafe\u0301", "women"], [0, 2]),
+    ):  # fmt: skip
+        assert LDA.shares_by(**given, values=values).counts_.round().tolist() == counts
+    accented = LDA.shares_by(**given | {"by": ["caf\u00e9"] * 3}, values=["Cafe\u0301", "x"])
+    assert accented.counts_.round().tolist() == [3, 0]
 
 
 X, BY, PERSONS = np.repeat(TEXTS, 400, axis=0), ["a", "b", "secret"] * 400, np.arange(1200) // 2
@@ -506,6 +532,36 @@ def test_intervals_of_topics_found_are_as_wide_as_forecast(seed):
     least, most = (float(end) / 100 for end in ends.groups())
     assert 0.8 * least < widths.min()
     assert widths.max() < 1.25 * most
+
+
+@pytest.mark.parametrize("asked", [2, 4])
+def test_shares_of_merged_topics_are_of_these_and_said_to_be(asked, tmp_path, seed):
+    """Of four topics, each in one word of two or more; each fitted one holds all of some or none.
+
+    Intervals, wide ones of 12 shares, hold sums of shares of the topics in each.
+    """
+    rng, n = np.random.default_rng(seed), 8000
+    topics, group = np.kron(np.eye(4), np.full(10, 0.1)), rng.integers(3, size=n)
+    truth = np.array([[0.4, 0.3, 0.2, 0.1], [0.3, 0.3, 0.2, 0.2], [0.2, 0.2, 0.2, 0.4]])
+    kind = (rng.random((n, 1)) > truth[group].cumsum(axis=1)).sum(axis=1)
+    counts = rng.multinomial(12, topics[np.minimum(kind, 3)])
+    lda = PrivateSpectralLDA(asked, epsilon=4.0, doc_topic_prior=0).fit(counts)
+    found = lda.shares_by(counts, group, range(3), epsilon=4.0)
+    assert found.merged_ is (asked == 2)
+    found.save(tmp_path / "shares.model")
+    loaded = TopicShares.load(tmp_path / "shares.model")
+    for said in (str(loaded), loaded.in_brief):
+        assert (MERGED in said) is (asked == 2)
+    assert ("4 topics can be seen in the released pairs" in lda.in_brief) is (asked == 2)
+    for table in (found.table(), found.difference_table()):
+        assert {*table.may_be_merged} == {asked == 2}
+    # In which of the fitted topics documents of each true one are.
+    parts = lda.transform(100 * topics)
+    low, high = found.interval(0.999)
+    assert ((low <= truth @ parts) & (truth @ parts <= high)).all()
+    _, low, high = found.differences(0.999, to=0)
+    wanted = (truth - truth[0]) @ parts
+    assert ((low <= wanted) & (wanted <= high)).all()
 
 
 def test_topics_of_persons_are_asked_of_persons(tmp_path):
