@@ -151,14 +151,20 @@ class Groups(Run):
             for _, *values in self.options.category for value in values
         ]  # fmt: skip
         self._is_last = np.append(np.zeros(len(self._numeric), bool), np.array(lasts, bool))
-        self._scaler = scale_by_ranges(dict(enumerate(self._ranges[~self._is_last])))
         # Numbers in a range such as 0 to 1 are few, or all count as if they were.
         plain = self._bounds[: len(self._numeric) - self._n_logs]
         units = [name for name, (low, high) in zip(self._numeric, plain, strict=False)
                  if low.is_integer() and high - low == 1]  # fmt: skip
         names = {*units, *(self.options.nonnormal or ()), *self._columns[len(self._numeric) :]}
         fitted = np.array(self._columns, object)[~self._is_last]
-        self._nonnormal = [place for place, name in enumerate(fitted) if name in names]
+        is_nonnormal = np.array([name in names for name in fitted])
+        self._nonnormal = np.flatnonzero(is_nonnormal).tolist()
+        # Of several groups these columns have a third of the range of others: rows are shorter, and
+        # the start, which is by the others, has less noise.
+        margins = is_nonnormal * (self.options.groups > 1)
+        ranges = self._ranges[~self._is_last]
+        self._reach = ranges + np.outer(margins * np.diff(ranges)[:, 0], [-1, 1])
+        self._scaler = scale_by_ranges(dict(enumerate(self._reach)))
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how cells and rows count."""
@@ -188,7 +194,7 @@ class Groups(Run):
         model = PrivateGaussianMixture(
             self.options.groups, data_norm="auto" if seen and self.options.groups > 1 else norm,
             neighbours=self.neighbours, accountant=accountant,
-            nonnormal_features=dict.fromkeys(self._nonnormal, (-1, 1)) or None, **budget,
+            nonnormal_features=dict.fromkeys(self._nonnormal, (-1 / 3, 1 / 3)) or None, **budget,
         )  # fmt: skip
         self.models = {"groups": model, **self.used.models}
 
@@ -358,7 +364,7 @@ class Groups(Run):
 
     def doubts(self, most_epsilon: float) -> str:
         """Name columns that part groups alone, or lie at the end of a range."""
-        of_ends = doubts_of_ends(self.models["groups"], self._ranges[~self._is_last])
+        of_ends = doubts_of_ends(self.models["groups"], self._reach)
         return " ".join(filter(None, [of_ends, super().doubts(most_epsilon)]))
 
     def fit(self) -> Iterator[str]:
@@ -368,7 +374,7 @@ class Groups(Run):
             model.fit(self._scaler.transform(self._table()), groups=self.groups)
             names = np.array(self._named("log10"), object)
             name_columns(model, names[~self._is_last].tolist())
-            move_to_units(model, self._ranges[~self._is_last])
+            move_to_units(model, self._reach)
             yield "groups"
         self._take_averages(model)
 
@@ -381,7 +387,8 @@ class Groups(Run):
         for place, (column, _) in enumerate(self._categories, start=len(self._numeric)):
             is_listed = np.isin(self._texts[column], self._categorical[column])
             table[~is_listed, place] = math.nan
-        return table[:, ~self._is_last]
+        low, high = self._ranges[~self._is_last].T
+        return np.clip(table[:, ~self._is_last], low, high)
 
     def _take_averages(self, model: PrivateGaussianMixture) -> None:
         """Set shares of groups, averages with intervals, and spreads, in units of the columns."""
