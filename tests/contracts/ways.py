@@ -326,6 +326,7 @@ MORE: dict[str, dict[str, dict[str, Any]]] = {
         **RESOLVED,
         ", spherical": {"covariance_type": "spherical", "epsilon": 100.0, "random_state": 5},
         ", one group": {"n_components": 1},
+        ", few values": {"nonnormal_features": {0: (-1, 1)}, "epsilon": 100.0, "random_state": 5},
         ", many": {"covariance_type": "diag", "n_components": 9, "epsilon": 100.0},
     },
     "mixtures, norm chosen": {", tied": {"covariance_type": "tied", "epsilon": 400.0}},
