@@ -57,7 +57,8 @@ class GroupForecast(NamedTuple):
         else:
             ahead += (
                 " Where topics share most words, as those of short texts do, the upper ends hold. "
-                "A run stops before it pays for shares that noise would hide."
+                "Errors of topics, which their fit tells, add to that, and all but cancel in "
+                "differences. A run stops before it pays for shares that noise would hide."
             )
         if bound > 1:
             if_uneven = (

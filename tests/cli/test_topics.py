@@ -606,6 +606,7 @@ def test_shares_by_group_are_forecast_by_their_number_alone(command):
     chance = []
     for epsilon in (1, 10):
         said = command(*asked, "--by-values", 12, "--epsilon", epsilon).out
+        assert "Errors of topics, which their fit tells, add to that" in said
         noise = float(re.search(f"by {ends} \\(one deviation", said)[1])
         width, by_chance = map(float, re.search(reach, said).groups())
         # Standard error of a share of 1/6 in 333 texts, less by half as persons write four.
