@@ -135,8 +135,8 @@ class PrivateSpectralLDA(
     mixing_covariance_ : ndarray of shape (n_components_, n_components_, n_components_) or None
         For each topic the covariances, over topics, of the share of their texts that is found in
         it too much, as topics may hold a fifth of others: what released counts leave of that
-        deviation. Intervals of :meth:`shares_by` allow for it. None without EM steps of mixtures,
-        and of more than 100 topics.
+        deviation, or of a larger one that they suggest. Intervals of :meth:`shares_by` allow for
+        it. None without EM steps with noise, and of more than 100 topics.
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,
         ``privacy_report_`` says so.

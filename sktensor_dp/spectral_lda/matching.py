@@ -66,19 +66,25 @@ def matched(fitted: FittedTopics, released: Released, concentration: Concentrati
         return fitted
     fitted = replace(fitted, concentration=concentration(fitted.weights, np.eye(k)))
     task = _Task(fitted, released, concentration)
-    best, left = task.drawn(np.zeros(len(task.moves))), 1.0
-    prior = task.likely_prior(best, left)
-    step = best.best_move(left, prior)
+    best = task.drawn(np.zeros(len(task.moves)))
+    # One prior for all draws: far from the start its slopes would not tell how far moves led.
+    prior = task.likely_prior(best)
+    step = best.best_move(1.0, prior)
+    if fitted.concentration == 0:
+        # Short texts are hardly of one topic each, as is assumed: topics stay, and may be off by
+        # what the counts suggest.
+        covariance = task.mixing_covariance(best, prior, step)
+        return replace(fitted, mixing_covariance=covariance)
     for _ in range(DRAWS - 1):
         trial = task.drawn(best.at + step)
         # What no move explains is an error of the counts.
         left = max(min(best.misfit, trial.misfit), 1.0)
         if trial.cost(left, prior) < best.cost(left, prior):
-            best, prior = trial, task.likely_prior(trial, left)
+            best = trial
             step = best.best_move(left, prior) - best.at
         else:  # counts are far from linear
             step = step / 2
-    return replace(task.model(best.at), mixing_covariance=task.mixing_covariance(best))
+    return replace(task.model(best.at), mixing_covariance=task.mixing_covariance(best, prior))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +109,9 @@ class _Drawn:
         squares = len(self.distance) * self.misfit / variance
         return squares + float(self.at @ np.linalg.solve(prior, self.at))
 
-    def evidence(self, variance: float, prior: Floats) -> float:
+    def evidence(self, prior: Floats) -> float:
         """Log-likelihood of the counts under a prior of moves, up to a constant."""
-        error = variance * np.eye(len(self.distance)) + self.slopes @ prior @ self.slopes.T
+        error = np.eye(len(self.distance)) + self.slopes @ prior @ self.slopes.T
         root = np.linalg.cholesky(error)
         away = np.linalg.solve(root, self.distance + self.slopes @ self.at)
         return float(-0.5 * away @ away - np.log(root.diagonal()).sum())
@@ -144,17 +150,18 @@ class _Task:
         mixtures = np.eye(len(self._start.topics)) + np.tensordot(at, self.moves, 1)
         return self._start.weights[:, None] * mixtures
 
-    def likely_prior(self, drawn: _Drawn, variance: float) -> Floats:
+    def likely_prior(self, drawn: _Drawn) -> Floats:
         """Covariance (q, q) of moves that explains the counts best.
 
-        Each move has a deviation, and moves of a topic towards the mean, and in size, one more.
+        Each move has a deviation, and moves of a topic towards the mean, and in size, one more: of
+        one topic that dominates, all others may hold a good part.
         """
-        spreads = self._spread * np.array([0.1, 0.2, 0.4, 0.8])
+        spreads = self._spread * 0.1 * 2.0 ** np.arange(7)
         priors = [
             each**2 * np.eye(len(drawn.at)) + of_blurs**2 * self._blurs @ self._blurs.T
-            for each in spreads for of_blurs in [0.0, *spreads, 2 * spreads[-1]]
+            for each in spreads[:4] for of_blurs in [0.0, *spreads]
         ]  # fmt: skip
-        return max(priors, key=lambda prior: drawn.evidence(variance, prior))
+        return max(priors, key=drawn.evidence)
 
     def model(self, at: Floats) -> FittedTopics:
         """Model after moves."""
@@ -174,6 +181,8 @@ class _Task:
 
     def _slopes_of_concentration(self, at: Floats) -> Floats:
         """Slopes (q,) of the logarithm of the concentration, along each move."""
+        if self._start.concentration == 0:
+            return np.zeros(len(at))
         step = 0.02
         ends = [self._concentration_at(at + step * one) for one in np.eye(len(at))]
         return np.log(np.array(ends) / self._concentration_at(at)) / step
@@ -233,16 +242,20 @@ class _Task:
         mixed = np.einsum("ij,ij->i", shares[of_rows], model.topics.T[X.indices])
         ratios = of_same_shape(X, X.data / np.maximum(mixed, 1e-30))
         of_start, of_model = ratios @ start.topics.T, ratios @ model.topics.T
-        # Logarithms of shares, less their means under the prior.
-        logs = np.log(np.maximum(shares, 1e-300)) - psi(c * weights) + psi(c)
+        # Slopes (n, k) of the likelihood of shares along the logarithms of the prior's parameters,
+        # over `weights`: of one topic each, or by logarithms of shares less their means.
+        of_shares = shares / weights
+        if c > 0:
+            of_shares = c * (np.log(np.maximum(shares, 1e-300)) - psi(c * weights) + psi(c))
         # A move adds words of one topic to another, and their mass to its share.
         parts = start.weights / weights * shares
         by_pair = parts[:, :, None] * (of_start[:, None] - of_model[:, :, None])
-        by_pair += (c * start.weights * (logs - (logs @ weights)[:, None]))[:, :, None]
+        mean = of_shares @ weights
+        by_pair += (start.weights * (of_shares - mean[:, None]))[:, :, None]
         score = by_pair.reshape(n, -1)
         if k > MOST_PAIRED:
             score = score @ self.moves.reshape(len(self.moves), -1).T
-        return np.asarray(score + np.outer(c * (logs @ weights), slopes))
+        return np.asarray(score + np.outer(mean, slopes))
 
     def _linear(self, at: Floats, sums: "_Sums") -> _Drawn:
         """Counts and slopes in units of their errors, as sums of the drawn documents give them."""
@@ -273,15 +286,18 @@ class _Task:
         changes = (self._start.weights[:, None] * self.moves) @ of_topics
         return np.linalg.qr(changes.reshape(len(self.moves), -1).T)[0]
 
-    def mixing_covariance(self, drawn: _Drawn) -> Floats:
+    def mixing_covariance(
+        self, drawn: _Drawn, prior: Floats, not_made: Floats | float = 0.0
+    ) -> Floats:
         """Covariances (k, k, k) of what texts of each topic give one of them too much.
 
-        Those of the posterior at the prior deviation that topics may be off by.
+        Those of the posterior, where topics may be off by more than the `prior` that counts tell,
+        and by a move that was `not_made`.
         """
         precision = drawn.information / max(drawn.misfit, 1.0)
-        precision += np.eye(len(drawn.at)) / self._spread**2
+        precision += np.linalg.inv(prior + self._spread**2 * np.eye(len(drawn.at)))
         root = np.linalg.cholesky(np.linalg.inv(precision)).T  # (q, q)
-        errors = np.tensordot(root, self.moves, 1)
+        errors = np.tensordot(np.vstack([root, not_made + np.zeros(len(root))]), self.moves, 1)
         # Moves are of topics at the start; mixtures of those found have sums of 1.
         mixtures = self._mixtures(drawn.at) / self._start.weights[:, None]
         sums = mixtures.sum(axis=1, keepdims=True)

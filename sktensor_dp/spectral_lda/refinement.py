@@ -147,7 +147,7 @@ def _last_estimate(
     concentration_by = _concentration_of(ask, options, pairs, fitted)
     alone = np.eye(len(fitted.topics))
     fitted = replace(fitted, concentration=concentration_by(fitted.weights, alone))
-    if average.variance > 0 and len(fitted.topics) > 1 and fitted.concentration > 0:
+    if average.variance > 0 and len(fitted.topics) > 1:
         released = Released(
             average.steps, average.mean, average.variance, average.scales, ask.n_units,
             ask.of_persons,

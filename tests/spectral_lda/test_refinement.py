@@ -89,6 +89,9 @@ def test_documents_of_fewer_tokens_than_topics_have_one_each(length, single):
     # Every step is of the topics that pairs show.
     assert [len(query.topics) for query in steps] == [6] * 6
     assert (concentrations(steps) == [0.0] * 6) == (lda.doc_topic_prior_ == 0) == single
+    # Intervals of shares allow for errors of topics also where each text is taken to have one.
+    assert lda.mixing_covariance_.shape == (6, 6, 6)
+    assert (np.einsum("jii->ij", lda.mixing_covariance_) > 0).all()
 
 
 def limit_of_steps(model):
