@@ -15,13 +15,13 @@ BY_CHANCE = "Errors are for persons whose {rows} are as by chance. "
 PANEL = "For persons who keep to few {rows} next to each other, as waves of a rotating panel, "
 HIDDEN = "changes may come out several times too small, and errors do not say all of it"
 MEASURED = "they are several times larger, or need several times as many persons"
-KEPT = "Persons keep to few {}, by released concurrences: errors count that, and exceed forecasts."
-FROM = "; from {} on this is measured well, and errors are several times larger."
+KEPT = (
+    "Persons keep to few {}, by released concurrences: errors count that, and exceed forecasts. "
+    "Where they are large, averages need not be alike."
+)
+FROM = "; from {} on this is measured, and errors are several times larger."
 NEEDS_DELTA = "; with a delta above 0 this is measured where persons are enough."
 TOO_MANY = f"; of more than {MOST_CONCURRENT} {{rows}} this is not measured."
-# Number of times as many persons as show any chain from which on errors are as stated, as of chains
-# of 12 to 60 rows, which persons keep to 2 or 3 of.
-SURE = 10
 
 
 def of_modes(modes: Sequence[int], n_shared: int, by: str = "of") -> str:
@@ -69,8 +69,8 @@ class Chains:
         mode = self.model.unit_mode
         if mode is None:
             return np.zeros((2, 1), dtype=bool)
-        sure = _are_sure(self._plan(self.model.epsilon, self.shape[mode]))
-        return (np.delete(self.shape, mode) > 2) & np.stack([~sure, sure])
+        told = np.array(self._plan(self.model.epsilon, self.shape[mode]).with_concurrences)
+        return (np.delete(self.shape, mode) > 2) & np.stack([~told, told])
 
     def _of_modes(self, mask: NDArray[np.bool_], by: str = "of") -> str:
         """Words for the shared modes in `mask`, as of `of_modes`."""
@@ -105,11 +105,6 @@ class Chains:
         return FROM.format(" or ".join(ways)) if ways else "."
 
 
-def _are_sure(plan: PersonPlan) -> NDArray[np.bool_]:
-    """Mask of shared modes of whose chains released concurrences tell enough."""
-    return SURE * np.array(plan.concurrence_noise) < 1
-
-
 def _least_measured(
     few: NDArray[np.bool_], plan: Callable[[Any], PersonPlan], least: Callable[[Any], Any]
 ) -> Any:
@@ -119,6 +114,6 @@ def _least_measured(
 
     def is_measured(number: Any) -> bool:
         numbers = {number, number if seeking is None else max(number, seeking)}
-        return all(_are_sure(plan(one))[few].all() for one in numbers)
+        return all(np.array(plan(one).with_concurrences)[few].all() for one in numbers)
 
     return least(is_measured)

@@ -4,15 +4,22 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
+from sktensor_dp.completion.hidden_axes import HiddenAxes
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.largest_of_noise import beyond_noise
+from sktensor_dp.tensor.largest_of_noise import beyond_noise, edge_of_noise
 
 # Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-130
 # Least and largest error variance, relative to the prior variance: above rounding errors, and as of
 # rows without entries.
 LEAST_ERROR, LARGEST_ERROR = 1e-9, 1e6
+# Largest edge of noise, over a row's weight, at which axes of 12 rows or more that nobody compares
+# are beyond it by three deviations.
+LARGEST_EDGE = 0.6
+# Number of prior variances of effects along an axis, which are averaged over.
+N_SCALES = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +32,7 @@ class Concurrences:
 
     excess: Floats  # (n_rows, n_rows): J - 1 s'; near eigenvalues of 1 units compare nothing
     variances: Floats  # (n_rows,): of each number of a row, by noise
+    hidden: HiddenAxes | None = None  # None if there are none, or without noise
 
     @classmethod
     def of_sums(cls, sums: Floats, sigma: float) -> "Concurrences":
@@ -35,9 +43,25 @@ class Concurrences:
         parts = (1 - shares) / weights
         beyond = (1 - shares)[:, None] * sums - np.multiply.outer(weights, shares)
         np.fill_diagonal(beyond, 0.0)
-        if sigma > 0:
-            beyond = _shrunk(beyond, weights, sigma)
-        return cls(beyond / weights[:, None], (sigma * parts) ** 2)
+        noise = (sigma * parts) ** 2
+        if sigma == 0:
+            return cls(beyond / weights[:, None], noise)
+        # They are nearly symmetric, and noise of means with the transpose has half the variance.
+        values, axes = np.linalg.eigh((beyond + beyond.T) / 2)
+        found = np.sign(values) * beyond_noise(np.abs(values), sigma)
+        of_found = _over_weights(found, axes, weights)
+        # Where noise may hide axes that hardly anybody compares, any may be one.
+        hides = edge_of_noise(sigma, len(sums)) > LARGEST_EDGE * np.median(weights)
+        of_laws = _over_weights(values, axes, weights) if hides else of_found
+        # Over roots of weights, an eigenvalue of 1 says that nobody compares rows along its axis.
+        # What it lacks of 1 is taken to be its noise at least.
+        values, axes = of_found
+        values = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
+        roots = np.sqrt(weights)
+        return cls(
+            (axes * values) @ axes.T * np.multiply.outer(1 / roots, roots), noise,
+            HiddenAxes.of_excess(*of_laws, weights, sigma),
+        )  # fmt: skip
 
     def shown(self, part: Floats) -> Floats:
         """Matrix (n_rows, n_rows) by which residuals show errors of effects.
@@ -56,30 +80,43 @@ def are_kept_to(sums: Floats, sigma: float) -> bool:
     return bool(beyond_noise(values, noise)[-2] > 1 / 2)
 
 
-def _shrunk(beyond: Floats, weights: Floats, sigma: float) -> Floats:
-    """Concurrences `beyond` chance without what noise of deviation `sigma` could explain."""
-    # They are nearly symmetric, and noise of means with the transpose has half the variance.
-    values, axes = np.linalg.eigh((beyond + beyond.T) / 2)
-    found = np.sign(values) * beyond_noise(np.abs(values), sigma)
-    # Over roots of weights, an eigenvalue of 1 says that nobody compares rows along its axis. What
-    # it lacks of 1 is taken to be its noise at least.
+def _over_weights(values: Floats, axes: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues and axes of a matrix of these `values` and `axes`, over roots of `weights`."""
     roots = np.sqrt(weights)
-    values, axes = np.linalg.eigh((axes * found) @ axes.T / np.multiply.outer(roots, roots))
-    found = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
-    return np.asarray((axes * found) @ axes.T * np.multiply.outer(roots, roots))
+    found: tuple[Floats, Floats] = np.linalg.eigh(
+        (axes * values) @ axes.T / np.multiply.outer(roots, roots)
+    )
+    return found
 
 
 def solved(
-    shown: Floats, effects: Floats, noise: Floats, sampling: Floats, prior_variance: float
-) -> tuple[Floats, Floats]:
-    """Posterior means and variances of effects b, if `effects` are ``shown @ b`` plus errors.
+    shown: Floats, effects: Floats, noise: Floats, sampling: Floats, least: float,
+    largest: float = 0.0, mixed: float | Floats = 0.0,
+) -> tuple[Floats, Floats, float]:  # fmt: skip
+    """Posterior means and covariances of effects b, if `effects` are ``shown @ b`` plus errors.
 
-    `noise` and `sampling` (n_rows,) are variances, the latter by entries of rows.
+    `noise` and `sampling` (n_rows,) are variances, the latter by entries of rows; `mixed` are other
+    covariances of errors. Along each axis of independent errors, effects have a prior variance
+    from `least` to `largest`, as those of t with two degrees of freedom. Last comes the log
+    likelihood.
     """
-    noise, sampling = (np.minimum(v, LARGEST_ERROR * prior_variance) for v in (noise, sampling))
+    noise, sampling = (np.minimum(v, LARGEST_ERROR * least) for v in (noise, sampling))
     # Entries that show little of an effect vary as little.
     values, axes = np.linalg.eigh((shown * sampling + (shown * sampling).T) / 2)
-    errors = np.diag(noise) + (axes * np.maximum(values, 0.0)) @ axes.T
-    errors += LEAST_ERROR * prior_variance * np.eye(len(errors))
-    gain = np.linalg.solve(prior_variance * shown @ shown.T + errors, prior_variance * shown).T
-    return gain @ effects, prior_variance * (1 - np.einsum("ij,ji->i", gain, shown))
+    errors = np.diag(noise) + (axes * np.maximum(values, 0.0)) @ axes.T + mixed
+    values, axes = np.linalg.eigh(errors)
+    roots = np.sqrt(np.maximum(values, 0.0) + LEAST_ERROR * least)
+    whitened = axes.T / roots[:, None]
+    left, sizes, axes = np.linalg.svd(whitened @ shown)
+    seen = left.T @ (whitened @ effects)
+    scales = np.geomspace(least, max(least, largest), N_SCALES)[:, None]
+    variances = 1 + scales * sizes**2
+    # Of a variance that is inverse gamma distributed, the logarithm has a density of its inverse.
+    logs = -(seen**2 / variances + np.log(variances)) / 2 - np.log(scales / least)
+    likelihoods = logsumexp(logs, axis=0)
+    weights = np.exp(logs - likelihoods)
+    means = scales * sizes * seen / variances
+    mean = np.sum(weights * means, axis=0)
+    own = np.sum(weights * (scales / variances + (means - mean) ** 2), axis=0)
+    log = float(likelihoods.sum() - np.log(roots).sum())
+    return axes.T @ mean, (axes.T * own) @ axes, log

@@ -35,6 +35,8 @@ class EffectRelease:
     by_step: float | Floats = 0.0  # variance of effects by their extrapolation; by row
     by_clip: float = 0.0  # as `pull_by_clip`
     pulled: float | Floats = 0.0  # deviation of effects by their uncertain pull; by row
+    # (n_releases, n_rows): weights of those of which it is the average
+    of_releases: Floats | None = None
 
     def joined(self, weights: Floats) -> "EffectRelease":
         """Release with the sum of both blocks by `weights` (2,), the larger of which is 1."""
@@ -89,7 +91,7 @@ class EffectRelease:
         return cls(
             sums=np.sum(sum_parts * sums, axis=0),
             counts=counts, sigma=sigma, response=response,
-            about=np.sum(parts * about, axis=0), pulled=pulled,
+            about=np.sum(parts * about, axis=0), pulled=pulled, of_releases=parts,
             # Deviations add up, not variances: all releases are of the same values.
             spread=sum(
                 part * release.spread for part, release in zip(sum_parts, releases, strict=True)

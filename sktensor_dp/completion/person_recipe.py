@@ -172,8 +172,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         SharedBiases(ask, mode, values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
     ]  # fmt: skip
-    for of_mode, noise in zip(biases, plan.concurrence_noise, strict=True):
-        if math.isfinite(noise):
+    for of_mode, is_released in zip(biases, plan.with_concurrences, strict=True):
+        if is_released:
             of_mode.release_concurrences()
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
@@ -197,6 +197,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         level = release_level(ask, biases, 1, SharedFactorSums)
     residual = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation_and_share)
+    for bias in biases:
+        bias.fit_hidden(biases)
     level_variance = level.level_variance(residual, values.measured_part)
     # Variance of units' means. Order 1 has no squares of these: take that of values in a unit.
     of_means = values.deviation**2

@@ -378,9 +378,7 @@ class PersonPlan:
     n_level_uses: int
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned uses that one release of each mode takes
-    # Of each shared mode: deviation of noise of concurrences, over the largest that does not hide
-    # them; infinite where they are not released.
-    concurrence_noise: tuple[float, ...]
+    with_concurrences: tuple[bool, ...]  # of each shared mode: whether they are released
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -452,36 +450,36 @@ def plan_persons(
         uses[SharedFactorSums.name] = n_sweeps
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
-    noise = plan_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
+    told = plan_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, noise)
+    return PersonPlan(unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, told)
 
 
 def plan_concurrences(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float, shares: dict[str, float],
     uses: dict[str, int],
-) -> tuple[float, ...]:  # fmt: skip
+) -> tuple[bool, ...]:  # fmt: skip
     """Plan a `RowConcurrences`, in `shares` and `uses`, for each mode of which it tells chains.
 
-    Its share is taken from that of biases. Returned is `concurrence_noise` of the plan.
+    Its share is taken from that of biases. Returned is `with_concurrences` of the plan.
     """
     lengths = np.delete(shape, unit_mode)
     if delta == 0 and not math.isinf(epsilon):
-        return (math.inf,) * len(lengths)
+        return (False,) * len(lengths)
     of_each = shares[SharedRowSums.name] / len(lengths)
     mu = math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta)
     mu *= math.sqrt(of_each / math.fsum(shares.values()))
     # If each unit compared two rows, a row would have n_units sqrt(2) / n_rows of comparisons: they
     # tell chains from chance if eigenvalues by noise are below 1. Two rows are no chain.
     noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
-    largest = math.sqrt(defaults.CONCURRENCE_CAP)
-    told = (lengths > 2) & (lengths <= MOST_CONCURRENT) & (noise < largest)
+    is_shown = noise < math.sqrt(defaults.CONCURRENCE_CAP)
+    told = (lengths > 2) & (lengths <= MOST_CONCURRENT) & is_shown
     if told.any():
         fraction = max(defaults.CONCURRENCE_FRACTION, float(noise[told].max()) ** 2)
         shares[RowConcurrences.name] = told.sum() * fraction * of_each
         shares[SharedRowSums.name] -= told.sum() * fraction * of_each
         uses[RowConcurrences.name] = int(told.sum())
-    return tuple(np.where(told, noise / largest, math.inf).tolist())
+    return tuple(told.tolist())
 
 
 def trial_sweeps(n_sweeps: int) -> int:

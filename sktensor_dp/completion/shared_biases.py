@@ -20,6 +20,7 @@ from sktensor_dp.completion.effect_release import (
     pooled_counts,
 )
 from sktensor_dp.completion.fixed_point import Line, fixed_point
+from sktensor_dp.completion.hidden_axes import mixture, variances_of_differences
 from sktensor_dp.completion.model import LEAST_UNEXPLAINED, unexplained_variance
 from sktensor_dp.completion.pull import (
     OfClips,
@@ -160,6 +161,7 @@ class _Comparison(NamedTuple):
 
     releases: list[EffectRelease]  # about effects that are nearer by what residuals do not show
     shown: Floats  # (n_rows, n_rows): what residuals show of errors of effects
+    part: Floats  # (n_rows,): of a row's entries that show it, those of units with several rows
     errors: Floats  # (n_rows, n, n): mean products of errors that noise in `shown` makes
 
 
@@ -320,8 +322,23 @@ class SharedBiases:
         distances = mean_to_median(self._share_at_bounds, means, self.half)
         return distances - float(self.shares @ distances)
 
-    def fit(self, biases: Sequence["SharedBiases"]) -> None:
-        """Fit effects to all releases so far, given the effects of other modes."""
+    def fit_hidden(self, biases: Sequence["SharedBiases"]) -> None:
+        """Fit effects once more, by all ways in which units may compare rows.
+
+        Releases about such effects would err: what is hidden may be as large as bounds allow.
+        """
+        if self._concurrences is None or self._concurrences.hidden is None:
+            return
+        before = self.effects.variances
+        self.fit(biases, last=True)
+        variances = np.maximum(self.effects.variances, before)
+        self.effects = replace(self.effects, variances=variances)
+
+    def fit(self, biases: Sequence["SharedBiases"], last: bool = False) -> None:
+        """Fit effects to all releases so far, given the effects of other modes.
+
+        The `last` fit is that of `fit_hidden`.
+        """
         if not self._rounds:
             return
         releases = [past.release for past in self._rounds]
@@ -329,7 +346,7 @@ class SharedBiases:
         several, self.n_alone = counts.sum(axis=1).tolist()
         self.total_variance = float(np.sum(sigma**2))
         weight_each = self._weight_of_entry(several + self.n_alone, biases)
-        release = self._combined(biases, weight_each)
+        release = self._combined(biases, weight_each, last)
         effects, self._moments = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2,
@@ -383,7 +400,9 @@ class SharedBiases:
         n = self.values.n_with_values
         return max(n - self.n_alone, LEAST_SEVERAL * n)
 
-    def _combined(self, biases: Sequence["SharedBiases"], weight_each: float) -> EffectRelease:
+    def _combined(
+        self, biases: Sequence["SharedBiases"], weight_each: float, last: bool
+    ) -> EffectRelease:
         """Average of all releases so far, extrapolated to the fixed point of all `biases`.
 
         `weight_each` is the mean weight of an entry.
@@ -413,7 +432,7 @@ class SharedBiases:
         release = self._at_fixed_point(release, linear, biases, weight_each)
         if comparison is None:
             return release
-        return self._compared(release, comparison.shown, weight_each)
+        return self._compared(release, comparison, weight_each, last)
 
     def _comparison(self, joined: Sequence[EffectRelease], blocks: Floats) -> "_Comparison | None":
         """Releases `joined` by `blocks` as far as units compare rows; None if it is not known."""
@@ -432,20 +451,60 @@ class SharedBiases:
         ]
         products = errors @ errors.T + float(self.effects.variances.sum())
         variances = part**2 * self._concurrences.variances
-        return _Comparison(releases, shown, np.multiply.outer(variances, products))
+        return _Comparison(releases, shown, part, np.multiply.outer(variances, products))
 
-    def _compared(self, release: EffectRelease, shown: Floats, weight_each: float) -> EffectRelease:
+    def _compared(
+        self, release: EffectRelease, comparison: _Comparison, weight_each: float, last: bool
+    ) -> EffectRelease:
         """Average `release`, its effects those of which residuals show what it does."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         sampling = weight_each * (release.spread / release.response) ** 2 / counts
-        noise = release.noise(counts) ** 2 + release.by_step
-        estimates = release.estimates(counts)
+        own_noise = release.noise(counts) ** 2
+        noise = own_noise + release.by_step
+        estimates, shown = release.estimates(counts), comparison.shown
         # All effects may lie along one direction, as those of a trend.
         prior = len(counts) * kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2
         seen = estimates - self.effects.means + shown @ self.effects.means
-        found, variances = solved(shown, seen, noise, sampling, prior)
-        more = np.maximum(variances - (noise - release.by_step) - sampling, 0.0)
+        if last:
+            found, variances = self._by_laws(release, comparison, seen, noise, sampling, prior)
+        else:
+            found, covariances, _ = solved(shown, seen, noise, sampling, prior)
+            variances = covariances.diagonal()
+        more = np.maximum(variances - own_noise - sampling, 0.0)
         return replace(release, about=release.about + found - estimates, by_step=more)
+
+    def _by_laws(
+        self, release: EffectRelease, comparison: _Comparison, seen: Floats, noise: Floats,
+        sampling: Floats, prior: float,
+    ) -> tuple[Floats, Floats]:  # fmt: skip
+        """Effects and variances by all laws of hidden axes, if `seen` is `shown` of effects.
+
+        Effects may vary as much as bounds allow along each axis, or by `prior`.
+        """
+        known, weights = self._concurrences, release.of_releases
+        assert known is not None
+        assert known.hidden is not None
+        assert weights is not None
+        # Laws say how noise in concurrences moves all rounds: it is no error of each beside.
+        by_comparison = np.einsum("ij,jik,kj->j", weights, comparison.errors, weights)
+        noise = np.maximum(noise - by_comparison, 0.0)
+        about = weights.T @ np.stack([past.release.about for past in self._rounds])
+        middle = about.mean(axis=0)
+        largest, by_law = len(seen) * self.half**2 / 3, []  # that of values anywhere in bounds
+        for excess in known.hidden.laws():
+            shown = np.eye(len(seen)) - comparison.part[:, None] * excess
+            seen_by_law = seen + np.sum((shown - comparison.shown) * about, axis=1)
+            # Errors of far effects mix into an axis, which tells how far they are: two steps.
+            at = self.effects.means
+            for _ in range(2):
+                mixed = known.hidden.mixed(at - middle, comparison.part)
+                found, covariances, log = solved(
+                    shown, seen_by_law, noise, sampling, prior, largest, mixed
+                )
+                at = (at + found) / 2
+            by_law.append((found, covariances, log))
+        found, covariances = mixture(*zip(*by_law, strict=True))
+        return found, variances_of_differences(covariances)
 
     def _without_pull(
         self, linear: Sequence[EffectRelease], weight_each: float, of_others: Floats

@@ -729,8 +729,9 @@ def test_effects_are_those_of_which_residuals_show_what_they_do(chain, seed):
         effects -= shares @ effects
         np.testing.assert_allclose(shown @ effects, (1 - shares) * (residuals @ effects))
         seen = shown @ effects + noise * rng.standard_normal(n_rows)
-        means, variances = solved(shown, seen, np.full(n_rows, noise**2), np.zeros(n_rows), 1.0)
-        squares.append((means - effects) ** 2 / variances)
+        noises = np.full(n_rows, noise**2)
+        means, covariances, _ = solved(shown, seen, noises, np.zeros(n_rows), 1.0)
+        squares.append((means - effects) ** 2 / covariances.diagonal())
         noisy = sums + sigma * rng.standard_normal(sums.shape)
         np.fill_diagonal(noisy, 0.0)
         raw, found = Concurrences.of_sums(noisy, 0.0), Concurrences.of_sums(noisy, sigma)
@@ -740,3 +741,30 @@ def test_effects_are_those_of_which_residuals_show_what_they_do(chain, seed):
     # Noise of means with the transpose is less; most directions of a chain stand out of it.
     of_raw, of_found = np.mean(errors, axis=0)
     assert of_found < (0.98 if chain else 0.75) * of_raw
+
+
+def panel(seed, n=900, n_months=12, n_measures=5, rise=3.0):
+    """Values of persons who stay for one to three months next to each other, which rise."""
+    rng = np.random.default_rng(seed)
+    start, stay = rng.integers(-2, n_months, n), rng.integers(1, 4, n)
+    months = np.arange(n_months) - start[:, None]
+    X = np.argwhere(np.repeat(((months >= 0) & (months < stay[:, None]))[:, None], n_measures, 1))
+    y = 5 + rise * (X[:, 2] / (n_months - 1) - 0.5) + 0.8 * rng.standard_normal(n)[X[:, 0]]
+    return X, np.clip(y + 0.6 * rng.standard_normal(len(X)), 0, 10), (n, n_measures, n_months)
+
+
+def test_errors_of_changes_hold_where_few_persons_compare_the_ends(seed):
+    """Noise hides how few: before, changes were a third as large, and erred by three errors."""
+    squares, stated = [], []
+    for number in range(8):
+        X, y, shape = panel(100 * seed + number)
+        model = PrivateCPCompletion(0, bounds=(0, 10), shape=shape, unit_mode=0, epsilon=4)
+        with unsafe_seeded_noise(100 * seed + number):
+            model.fit(X, y)
+        assert "row_concurrences" in {row.name for row in model.privacy_report_.rows}
+        change = np.diff(model.biases_[2][[0, -1]]).item()
+        stated.append(np.hypot(*model.bias_errors_[2][[0, -1]]))
+        squares.append(((change - 3) / stated[-1]) ** 2)
+    # If errors are as stated, squares are those of a normal z at most: posteriors are wide.
+    assert np.mean(squares) < chi2.isf(1e-5, 8) / 8
+    assert np.median(stated) < 5  # half the width of the bounds
