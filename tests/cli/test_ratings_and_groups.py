@@ -958,13 +958,13 @@ def test_two_values_vary_by_half_of_their_range(command, bounds, error):
 
 
 def test_answers_about_averages_are_for_rows_by_chance(command):
-    """Of waves of a panel, 2,000 persons cannot tell how they compare 40 items; 28,000 can."""
+    """Of waves of a panel, 2,000 persons cannot tell how they compare 40 items; 2,800 can."""
     asked = ("--items", 40, "--bounds", 0, 4, "--each", 14, "--rank", 0, "--epsilon", 2)
     few = command("forecast", "ratings", *asked, "--persons", 2000).out
     assert re.search(
-        r"keep to few items next to .* errors do not say all of it; from about 2\d,000 p", few
+        r"keep to few items next to .* errors do not say all of it; from about 2,\d00 p", few
     )
-    more = command("forecast", "ratings", *asked, "--persons", 28_000).out
+    more = command("forecast", "ratings", *asked, "--persons", 2800).out
     assert "as waves of a rotating panel, they are several times larger, or need" in more
     found = command("forecast", "ratings", *asked, "--find", "persons", "--average-error", 0.05)
     answer = found.out.splitlines()[-1]

@@ -173,10 +173,10 @@ def test_fits_and_forecasts_say_where_errors_of_chains_are_too_small(model, shap
 @pytest.mark.parametrize("stay", [3, 12])
 def test_forecasts_speak_of_chains_of_each_mode_and_reports_of_those_found(stay, seed):
     """Of persons with entries in some months next to each other, and in items by chance."""
-    rng, shape = np.random.default_rng(seed), (4000, 30, 12)
+    rng, shape = np.random.default_rng(seed), (4000, 100, 12)
     persons = np.repeat(np.arange(4000), 15)
     months = rng.integers(0, 13 - stay, 4000)[persons] + rng.integers(0, stay, len(persons))
-    X = np.unique(np.column_stack([persons, rng.integers(0, 30, len(persons)), months]), axis=0)
+    X = np.unique(np.column_stack([persons, rng.integers(0, 100, len(persons)), months]), axis=0)
     model = PrivateCPCompletion(0, bounds=(1, 5), shape=shape, unit_mode=0, epsilon=4.0)
     said = model.forecast(len(X)).chains
     assert said.startswith("Errors are for persons whose rows of each mode are as by chance.")
