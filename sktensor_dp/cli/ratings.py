@@ -15,7 +15,7 @@ from sktensor_dp.cli.public_lists import listed_name, public_columns, public_nam
 from sktensor_dp.cli.run import Run
 from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
-from sktensor_dp.completion.chains import KEPT, Chains, on_kept
+from sktensor_dp.completion.chains import Chains, on_kept, on_noise
 from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
@@ -404,10 +404,11 @@ class Ratings(Run):
         model = self.models["ratings"]
         drawn = float(np.mean(model._shared.effects[0].drawn))
         counted_errors = ERRORS.format(model.mean_error_, drawn)
-        (kept,) = on_kept([1], 1)
-        of_kept = KEPT.format("items") if kept in model.privacy_report_.notes else ""
-        said = [counted_errors, self._chains().on_errors("items"), of_kept]
-        return " ".join(filter(None, said))
+        notes = [on for on in (on_kept, on_noise) if on([1], 1)[0] in model.privacy_report_.notes]
+        of_items = [on([1], 1)[0].replace("rows", "items") for on in notes]
+        return " ".join(
+            filter(None, [counted_errors, self._chains().on_errors("items"), *of_items])
+        )
 
     def _chains(self) -> Chains:
         """Public numbers by which the fit measures how persons compare items, or not."""

@@ -29,6 +29,13 @@ def of_modes(modes: Sequence[int], n_shared: int, by: str = "of") -> str:
     return f"{by} mode {f' and {by} mode '.join(map(str, modes))}" if n_shared > 1 else ""
 
 
+def on_noise(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
+    """Sentences, if any, on those of `n_shared` modes of whose chains noise leaves nothing."""
+    rows = f"rows {of_modes(modes, n_shared)}".strip()
+    said = f"{BY_CHANCE}{PANEL}{HIDDEN}, as noise hides how persons compare {{rows}}."
+    return (said.format(rows=rows),) if modes else ()
+
+
 def on_kept(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
     """Sentence, if any, on those of `n_shared` modes that persons were found to keep to."""
     return (KEPT.format(f"rows {of_modes(modes, n_shared)}".strip()),) if modes else ()

@@ -15,8 +15,8 @@ LEAST_WEIGHT = 1e-130
 # Least and largest error variance, relative to the prior variance: above rounding errors, and as of
 # rows without entries.
 LEAST_ERROR, LARGEST_ERROR = 1e-9, 1e6
-# Largest edge of noise, over a row's weight, at which axes of 12 rows or more that nobody compares
-# are beyond it by three deviations.
+# Largest edge of noise, over a mean weight, at which axes that nobody compares are beyond it by
+# three deviations, of 12 rows or more.
 LARGEST_EDGE = 0.6
 # Number of prior variances of effects along an axis, which are averaged over.
 N_SCALES = 9
@@ -32,7 +32,8 @@ class Concurrences:
 
     excess: Floats  # (n_rows, n_rows): J - 1 s'; near eigenvalues of 1 units compare nothing
     variances: Floats  # (n_rows,): of each number of a row, by noise
-    hidden: HiddenAxes | None = None  # None if there are none, or without noise
+    hidden: HiddenAxes | None = None  # None if there are none, or none is known, or without noise
+    is_known: bool = True  # False if noise hides all: fits take rows to be by chance
 
     @classmethod
     def of_sums(cls, sums: Floats, sigma: float) -> "Concurrences":
@@ -49,18 +50,17 @@ class Concurrences:
         # They are nearly symmetric, and noise of means with the transpose has half the variance.
         values, axes = np.linalg.eigh((beyond + beyond.T) / 2)
         found = np.sign(values) * beyond_noise(np.abs(values), sigma)
-        of_found = _over_weights(found, axes, weights)
-        # Where noise may hide axes that hardly anybody compares, any may be one.
-        hides = edge_of_noise(sigma, len(sums)) > LARGEST_EDGE * np.median(weights)
-        of_laws = _over_weights(values, axes, weights) if hides else of_found
         # Over roots of weights, an eigenvalue of 1 says that nobody compares rows along its axis.
         # What it lacks of 1 is taken to be its noise at least.
-        values, axes = of_found
-        values = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
         roots = np.sqrt(weights)
+        values, axes = np.linalg.eigh((axes * found) @ axes.T / np.multiply.outer(roots, roots))
+        hidden = HiddenAxes.of_excess(values, axes, weights, sigma)
+        values = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
+        edge = edge_of_noise(sigma, len(sums))
+        is_known = bool(edge < LARGEST_EDGE * np.mean(sums.sum(axis=1)))
         return cls(
             (axes * values) @ axes.T * np.multiply.outer(1 / roots, roots), noise,
-            HiddenAxes.of_excess(*of_laws, weights, sigma),
+            hidden if is_known else None, is_known,
         )  # fmt: skip
 
     def shown(self, part: Floats) -> Floats:
@@ -80,15 +80,6 @@ def are_kept_to(sums: Floats, sigma: float) -> bool:
     return bool(beyond_noise(values, noise)[-2] > 1 / 2)
 
 
-def _over_weights(values: Floats, axes: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues and axes of a matrix of these `values` and `axes`, over roots of `weights`."""
-    roots = np.sqrt(weights)
-    found: tuple[Floats, Floats] = np.linalg.eigh(
-        (axes * values) @ axes.T / np.multiply.outer(roots, roots)
-    )
-    return found
-
-
 def solved(
     shown: Floats, effects: Floats, noise: Floats, sampling: Floats, least: float,
     largest: float = 0.0, mixed: float | Floats = 0.0,
@@ -97,8 +88,7 @@ def solved(
 
     `noise` and `sampling` (n_rows,) are variances, the latter by entries of rows; `mixed` are other
     covariances of errors. Along each axis of independent errors, effects have a prior variance
-    from `least` to `largest`, as those of t with two degrees of freedom. Last comes the log
-    likelihood.
+    from `least` to `largest`, with any logarithm. Last comes the log likelihood.
     """
     noise, sampling = (np.minimum(v, LARGEST_ERROR * least) for v in (noise, sampling))
     # Entries that show little of an effect vary as little.
@@ -111,8 +101,7 @@ def solved(
     seen = left.T @ (whitened @ effects)
     scales = np.geomspace(least, max(least, largest), N_SCALES)[:, None]
     variances = 1 + scales * sizes**2
-    # Of a variance that is inverse gamma distributed, the logarithm has a density of its inverse.
-    logs = -(seen**2 / variances + np.log(variances)) / 2 - np.log(scales / least)
+    logs = -(seen**2 / variances + np.log(variances)) / 2
     likelihoods = logsumexp(logs, axis=0)
     weights = np.exp(logs - likelihoods)
     means = scales * sizes * seen / variances

@@ -193,6 +193,7 @@ class SharedBiases:
     _line: Line | None = None  # along which effects are extrapolated
     _concurrences: Concurrences | None = None  # if they were released
     is_kept_to = False  # by units, to few of its rows, as far as concurrences were released
+    is_known = True  # how units compare rows, if concurrences were released
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
         self._ask, self.mode, self.values = ask, mode, values
@@ -209,7 +210,8 @@ class SharedBiases:
         """Release how units compare rows: effects are then those that such residuals show."""
         noisy = self._ask(RowConcurrences(self.mode, self._shape)).as_sum()
         self._concurrences = Concurrences.of_sums(noisy.value, noisy.sigma)
-        self.is_kept_to = are_kept_to(noisy.value, noisy.sigma)
+        self.is_known = self._concurrences.is_known
+        self.is_kept_to = self.is_known and are_kept_to(noisy.value, noisy.sigma)
 
     def release(
         self, biases: Sequence["SharedBiases"], n_left: int = 0, pooled: int = 1,
