@@ -48,7 +48,7 @@ AT_A_COST = (
 )
 BY_NOISE = "Averages of items {}differ by noise and chance more than by ratings"
 OF_AVERAGES = {
-    "enough": "Enough to tell averages of items apart",
+    "enough": "Enough to tell averages of items apart, for gaps by chance",
     "may be enough": BY_NOISE.format("may "),
     "likely too few": f"Likely too few: a{BY_NOISE.format('will ')[1:]}",
 }
