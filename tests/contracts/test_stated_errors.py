@@ -380,7 +380,7 @@ def test_changes_of_a_rotating_panel(panel, seed):
         squares.append(((off - off.mean()) / model.bias_errors_[-1]) ** 2)
         errors.append(model.bias_errors_[-1].mean() / truth.std())
         slopes.append(np.polyfit(truth, model.biases_[-1], 1)[0])
-    # Errors of a fit are those of two slow directions or more, of which one is the trend. What noise
-    # hides may be as large as bounds allow, and was drawn to be smaller.
+    # Errors of a fit are those of two slow directions, of which one is the trend. What noise hides
+    # may be as large as bounds allow, and was drawn to be smaller.
     assert 0.02 < np.mean(squares) < chi2.isf(1e-5, 8) / 8
     assert abs(np.mean(slopes) - 1) < 4 * np.mean(errors) / 2
