@@ -47,6 +47,10 @@ SOME_FAIL = (
     "other units?"
 )
 MOST_MISS = "Is it the right column, and are so many of its cells missing?"
+COUNT_THEM = (
+    "Whoever may see the file finds the column at no cost: count the cells of each that are "
+    "outside its range or list."
+)
 # Test of each group that comes with the tests of rows; and, where several of these may not fail,
 # test of rows that pass them all, which fails for a code in any column.
 SEVERAL_ROWS, ALL = "groups of several rows", "all that rows must match"
@@ -266,6 +270,16 @@ class InputCheck(HasAccountant):
         return {name: least for name, least in needed.items() if self.fractions[name] <= least}
 
     @property
+    def failed(self) -> str:
+        """Say in few words which tests too few rows pass; "" if there is none."""
+        return "; ".join(
+            "hardly any person has several rows"
+            if name == SEVERAL_ROWS
+            else f"{self.fractions[name]:.1%} pass {name!r}, and {least:.1%} are needed"
+            for name, least in self.too_few.items()
+        )
+
+    @property
     def mostly_fails(self) -> bool:
         """Return True if most rows fail some test that too few pass."""
         return any(self.fractions[name] < 0.5 for name in self.too_few)
@@ -313,7 +327,7 @@ class InputCheck(HasAccountant):
         if ALL in failed:
             names += self._possible()
             if len(names) > MOST_NAMED:
-                return [SOME_FAIL]
+                return [SOME_FAIL, COUNT_THEM]
         columns: dict[str, list[str]] = {}  # by cause
         for name in dict.fromkeys(names):
             usual = (MOST_FAIL, SOME_FAIL) if name in strict else (MOST_MISS, MOST_MISS)

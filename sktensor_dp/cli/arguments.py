@@ -144,14 +144,16 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
     ("groups", "--range COLUMN LOW HIGH", str, REPEATED, "column to use, its public range; for "
      "each"),
-    ("groups", "--log-range COLUMN LOW HIGH", str, REPEATED, "column of positive numbers whose "
-     "logs are to be used, such as a laboratory value; for each"),
+    ("groups", "--log-range COLUMN LOW HIGH", str, REPEATED, "column of positive numbers, as "
+     "laboratory values, to take logs of; for each"),
     ("groups", "--nonnormal COLUMN...", str, None, "which of these have few values, as 0 and "
      "1 or scores, many equal ones, as zeros or a detection limit, or a long tail"),
     ("groups", "--category COLUMN VALUE...", str, REPEATED, "column of categories and its public "
      "ones; 'not given' counts missing cells"),
-    ("groups", "--person COLUMN", str, None, "column that says whose row it is, such as a "
-     "patient: all their rows count as one, and are protected; leave out if each has one row"),
+    ("groups", "--person COLUMN", str, None, "column of persons, whose rows count as one "
+     "each; leave out if each has one"),
+    ("groups", "--one-row-each", bool, False, "with --person: each has one row, and "
+     "no check asks for several"),
     ("ratings recommend groups", "--missing CELL...", str, None,
      "how missing values are written, beside empty cells, in all columns but --person; NA and NaN "
      "if not given. In one column of groups: COLUMN=CELL"),
@@ -166,7 +168,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "where a check stopped"),
     ("topics groups", "--add-remove", bool, False, "hide also who is in the data, and how many"),
     ("topics groups", "--persons N", PERSONS, None, "with --add-remove: about how many "
-     "persons, texts or rows there are; a guess without the data"),
+     "there are; a guess without the data"),
     (FORECASTS, "--find WHICH", ("epsilon", "persons"), None,
      "the least epsilon, or the fewest persons, that would be enough, and its forecast"),
     ("forecast-ratings", "--error X", POSITIVE, None,
@@ -309,6 +311,8 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
         parser.error("--add-remove and --persons N go together")
     if options.normalise_labels and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")
+    if options.one_row_each and options.person is None:
+        parser.error("--one-row-each needs --person COLUMN")
     columns = [*combinations(("text", "person", "item", "rating", "by"), 2), ("item", "title")]
     for one, other in columns:  # "title" is of the public list, which "item" names too
         if parsed[one] is not None and parsed[one] == parsed[other]:

@@ -158,7 +158,8 @@ class Folder:
                 f"Earlier runs in {self.path} protect one {' and one '.join(protected_before)}, "
                 f"this one would protect one {entry.protects}, and the two do not add up to one "
                 "promise. If columns of --person name the same people, give them one name in all "
-                f"files. {OTHER_FOLDERS}. Nothing was spent.",
+                "files. Groups of one row for each person take it, too, with --one-row-each. "
+                f"{OTHER_FOLDERS}. Nothing was spent.",
             )
             raise
         if self.is_limited() and delta > (limit := self._balance.delta) * (1 + ROUNDING):

@@ -23,6 +23,7 @@ from sktensor_dp.gaussian_mixture.intervals import (
     on_hidden_groups,
 )
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by, strength
+from sktensor_dp.input_check import SEVERAL_ROWS
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -80,6 +81,7 @@ class Groups(Run):
 
     noun, option = "group", "groups"
     mistake = "a range is in other units, or a code such as -9 stands for missing values"
+    one_row_option = "--one-row-each"
     least_passing = 0.0  # missing cells stop a run only where no row is certain to have a value
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -105,12 +107,13 @@ class Groups(Run):
         self._categories = [(one, value) for one, *values in options.category for value in values]
         self._arrange()
         self._refuse_columns()
-        self.may_fail = [f"{column} given" for column in [*self._numeric, *self._categorical]]
+        given = [f"{column} given" for column in [*self._numeric, *self._categorical]]
+        self.may_fail = [*given, *[SEVERAL_ROWS] * bool(options.one_row_each)]
         n_plain = len(self._numeric) - self._n_logs
         within = [f"{column} in its range" for column in self._numeric[:n_plain]]
         within += [f"{column} in its log range, so above 0" for column in self._numeric[n_plain:]]
         within += [f"{column} listed by --category" for column in self._categorical]
-        self.tests = [*self.may_fail, *within]
+        self.tests = [*given, *within]
 
     def _refuse_columns(self) -> None:
         """Raise ValueError for columns that are named twice, or named but not used."""

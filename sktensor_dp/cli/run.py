@@ -21,6 +21,7 @@ from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_label
 from sktensor_dp.datasets.own_files import read_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.input_check import (
+    SEVERAL_ROWS,
     USELESS,
     InputCheck,
     fraction_of_check,
@@ -116,6 +117,7 @@ class Run:
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
     may_fail: Sequence[str] = ()  # those of `tests` that a fraction `least_passing` has to pass
     least_passing = 0.5
+    one_row_option = ""  # that says that persons have one row each
     groups: Labels | None = None  # of persons
     free_option = ""  # of a file that costs nothing once a run is finished
     has_lengths = False  # True where the check releases the typical length of a unit
@@ -308,6 +310,8 @@ class Run:
         """Take the result of a check of the same settings that the folder keeps, if it has one."""
         files = {one for one in vars(self.options).values() if isinstance(one, Path)}
         self.checked = folder.kept_check(self.of_check(asked), files - {self.options.output})
+        if self.checked is not None:
+            self.checked.may_fail = self.may_fail
 
     def check(self, folder: Folder) -> None:
         """Check what rows can be used, and keep the result: no later run pays for it again."""
@@ -330,7 +334,7 @@ class Run:
         most, least = most_failing(of_all, self.n_units), self.least_passing + 2 * sigma
         often = stopped_by_noise(of_all, self.n_units)
         of_ids = ""
-        if self.options.person:
+        if self.options.person and SEVERAL_ROWS not in self.may_fail:
             of_ids = (
                 ", and where hardly any person has several rows. These numbers are private, so "
                 f"that nothing free tells ids of rows from persons: are {self.units} about as many "
@@ -358,7 +362,9 @@ class Run:
         if (check := self.checked) is None:
             return ""
         if refusal := check.refusal:
-            return refusal
+            option = SEVERAL_ROWS in check.too_few and self.one_row_option
+            says_so = f" {option} says that each has, and a check does not ask for it."
+            return refusal + says_so * bool(option)
         most = max(round(check.n_units + 2 * check.count_sigma), 1)
         if (
             not self.number_is_private
@@ -384,9 +390,9 @@ class Run:
         if self.options.no_check:
             stated["checked first"] = "no, by --no-check"
         if self.checked is not None:
-            is_accepted = self.options.no_check and self.checked.too_few
-            accepted = " Accepted by --no-check." if is_accepted else ""
-            stated["checked first"] = f"{self.checked}{accepted}"
+            stated["checked first"] = f"{self.checked}".removesuffix(".")
+            if self.options.no_check and (failed := self.checked.failed):
+                stated["checked first"] += f". Accepted by --no-check: {failed}"
         return {**stated, "file": self.file_name, **self.used.stated}
 
     def asked_settings(self) -> dict[str, str]:
@@ -415,7 +421,7 @@ class Run:
 
     def of_check(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Settings, of those `asked` for, on which the result of a check depends."""
-        aside = {"epsilon", self.option, *self.used.stated}
+        aside = {"epsilon", "one_row_each", self.option, *self.used.stated}
         return {name: value for name, value in asked.items() if name not in aside}
 
     def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.input_check import HARDLY_ANY, SEVERAL_ROWS, sigma_of_length
+from sktensor_dp.input_check import SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
@@ -137,6 +137,7 @@ class Topics(Run):
             of_groups = [] if self.options.by is None else ["texts of a group of --by-values"]
             self.tests = [f"texts of two words{of_list} or more", *of_groups]
             each_has_one = [SEVERAL_ROWS] if self.options.texts_per_person == 1 else []
+            self.one_row_option = "--texts-per-person 1" * (self.options.by is not None)
             self.may_fail = [*self.tests, *each_has_one]
         common: dict[str, Any] = {"accountant": accountant, "neighbours": self.neighbours}
         budgets = self.split()
@@ -241,13 +242,6 @@ class Topics(Run):
         )
         causes = (no_text, one_word), (no_group, some_groups)
         return dict(zip(self.tests, causes, strict=False))
-
-    def refusal(self) -> str:
-        """Say why the check stops the run; with --by name the option for one text a person."""
-        said = super().refusal()
-        if said == HARDLY_ANY and self.options.by is not None:
-            said += " --texts-per-person 1 says that each has, and a check does not ask for it."
-        return said
 
     def lengths(self) -> NDArray[np.int64]:
         """Number of words of each text: of --vocabulary, or all but stop words."""

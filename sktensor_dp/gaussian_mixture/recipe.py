@@ -73,8 +73,9 @@ FEW_MISSING = 0.05
 
 # For fits to persons, unless released numbers show that no cell is missing.
 UNEVEN = (
-    "Unless all cells have values, averages and intervals of a column count each person by the "
-    "part of their rows that have it. For averages over persons give one row of averages for each."
+    "Unless all cells have values or each person has one row, averages and intervals of a column "
+    "count each person by the part of their rows that have it. For averages over persons give one "
+    "row of averages for each."
 )
 
 

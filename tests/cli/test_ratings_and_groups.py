@@ -319,7 +319,7 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     # Whoever goes on does not pay for the check again; it is told beside the averages.
     doubt = r"Of rows perhaps 1\d.\d% fail 'ratings within --bounds'; noise has a deviation of"
     assert re.search(doubt, command(*run, "--no-check").out)
-    assert re.search(rf"first: {doubt} .* Accepted by --no-check\.", page.read_text("utf-8"))
+    assert re.search(rf"first: {doubt} .* Accepted by --no-check: 8", page.read_text("utf-8"))
     report, budget = stated(Path("o")), BudgetAccountant(path=Path("o", LEDGER))
     assert [row.name for row in report.rows].count("matching_rows") == 1
     assert re.search(doubt, " ".join(report.notes))
@@ -686,6 +686,11 @@ def test_ids_of_rows_are_no_persons(command, request, file, asked):
         by_month = (*by_id, "--by", "month", "--by-values", "jan,", "--output", "by")
         assert "--texts-per-person 1 says that each has" in command(*by_month, status=2).err
         command(*by_month, "--texts-per-person", 1)
+    if kind == "groups":  # beside a table of several rows, whose budget is of persons
+        assert "--one-row-each says that each has" in said
+        went_on = command(*by_id, "--no-check").err
+        assert "Accepted by --no-check: hardly any person has several rows" in went_on
+        assert "Accepted by" not in command(*by_id, "--one-row-each", "--output", "one").err
 
 
 def test_laboratory_values_are_analysed_as_logs(command, tmp_path):
