@@ -51,14 +51,21 @@ def table_on_screen(shares: Any) -> Table:
     scaling = on_scaling(shares)
     each = f"texts, up to {shares.texts_per_person_:.3g} each"
     head = ("group", each if scaling else "texts", *topics)
-    notes = ["No topic differs clearly."]
+    notes = []
     if any(one.clear.any() for one in differences):
         notes = ["! differs clearly: nine times in ten all that are marked so do"]
+    elif any(np.isfinite(one.low).any() for one in differences):
+        notes = ["No topic differs clearly."]
+    allows = "noise and chance"
+    if shares.mixing_covariance_ is not None:
+        allows = (
+            "noise, chance, and up to a fifth of other topics in each (mixing_std of table(); "
+            "differences hold hardly any of that)"
+        )
     notes += [*_on_marks(shares), *filter(None, [MERGED * shares.merged_])]
     notes += [
-        "Within (90%), for noise, chance, and up to a fifth of other topics in each (mixing_std "
-        "of table(); differences hold hardly any of that), under these topics: groups that "
-        "write more than others of a topic that was not found differ in these, too.",
+        f"Within (90%), for {allows}, under these topics: groups that write more than others of a "
+        "topic that was not found differ in these, too.",
         OF_TOPICS,
     ]
     if scaling and shares.texts_per_person == "auto":

@@ -100,6 +100,9 @@ def test_each_two_of_few_groups_are_compared_with_the_same_numbers_everywhere(se
             gap.differences(**wrong)
     with pytest.raises(ValueError, match="a trend needs values in order"):
         gap.trend()
+    alone = LDA.shares_by(X, by, names[:1], epsilon=8.0)
+    assert not len(alone.difference_table())
+    assert "differs clearly" not in str(alone)
 
 
 def test_many_groups_are_compared_with_all_others_and_dates_have_a_trend(seed):

@@ -81,6 +81,7 @@ def test_averages_are_of_texts_where_busy_persons_differ(seed):
     single = LDA.shares_by(sp.csr_array(X), pd.Series(by), np.array(VALUES), epsilon=20.0)
     assert single.texts_per_person_ == 1
     assert single.privacy_report_.unit == "document"
+    assert "Within (90%), for noise and chance, under these topics" in str(single)
     assert [row.name for row in single.privacy_report_.rows] == ["topic_shares"]
     assert np.abs(single.shares_ - truth).max() < 5 * single.noise_std_.max()
 
@@ -523,13 +524,19 @@ def test_intervals_of_topics_found_are_as_wide_as_forecast(seed):
     counts = drawn_documents(topics, rng.dirichlet(np.full(K, 0.5), n), rng.poisson(40, n), rng)
     lda = PrivateSpectralLDA(K, epsilon=4.0).fit(counts, groups=range(n))
     given = {"groups": range(n), "texts_per_person": 1, "epsilon": 4.0}
-    low, high = lda.shares_by(counts, np.arange(n) % 4, range(4), **given).interval()
+    found = lda.shares_by(counts, np.arange(n) % 4, range(4), **given)
+    low, high = found.interval()
     widths = (high - low) / 2
+    assert "for noise, chance, and up to a fifth of other topics in each" in str(found)
+    table = found.table()
+    of_parts = np.hypot(np.hypot(table.noise_std, table.sampling_std), table.mixing_std)
+    np.testing.assert_allclose(table.high - table.low, 2 * 1.645 * of_parts, rtol=0.1)
     of_shares = TopicShares([*range(4)], epsilon=4.0)
     forecast = GroupForecast(of_shares, topics_seen(lda), n, for_persons=True, bound=1)
     said = forecast.in_words(K, "enough")
-    ends = re.search(r"reach about ([\d.]+)% to ([\d.]+)% to .*errors of the topics found", said)
-    least, most = (float(end) / 100 for end in ends.groups())
+    assert "errors of the topics found" in said
+    ends = re.search("reach about (.*?) to either side", said)[1].split(" to ")
+    least, most = float(ends[0][:-1]) / 100, float(ends[-1][:-1]) / 100
     assert 0.8 * least < widths.min()
     assert widths.max() < 1.25 * most
 
