@@ -893,11 +893,11 @@ def test_no_number_gives_intervals_to_a_fit_that_makes_none(command):
     [
         (0.4, 3000, 10, 100, 8, "Too few"),
         (0.4, 3000, 3, 100, 8, "Too few"),
-        (1, 3000, 10, 100, 47, "Too few"),
+        (1, 3000, 10, 100, 47, "Likely too few"),
         (4, 1000, 5, 100, 59, "May be enough"),
         (4, 3000, 10, 100, 219, "May be enough"),
         (4, 6000, 3, 100, 461, "Enough"),
-        (4, 6000, 10, 8, 116, "Too few"),
+        (4, 6000, 10, 8, 116, "Likely too few"),
         (1, 300, 3, 100, 0, "Too few"),
     ],
 )
