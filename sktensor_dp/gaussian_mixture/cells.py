@@ -7,8 +7,9 @@ import numpy as np
 from scipy.stats import truncnorm
 
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
-from sktensor_dp.gaussian_mixture.step_release import clipped_statistics
+from sktensor_dp.gaussian_mixture.step_release import MOST_RADII, clipped_statistics
 from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.m_step import LEAST_WEIGHT
 from sktensor_dp.mixtures.skewness import scales_of_shifts
 from sktensor_dp.mixtures.uncertainty import observed_shares
 from sktensor_dp.privacy.answer import Answer
@@ -26,14 +27,14 @@ SURE = 3.0
 
 
 class Cells(NamedTuple):
-    """Shares (d,) of the cells of each column that are observed."""
+    """Shares of the cells of each column that are observed: (d,), or (k, d) of each group."""
 
     observed: Floats  # estimated
     most_observed: Floats  # the largest that noise allows
     kept_fractions: Floats  # part of released shares of missing cells that is no noise
 
     @classmethod
-    def by_missing(cls, missing: Floats, noise: float) -> "Cells":
+    def by_missing(cls, missing: Floats, noise: float | Floats) -> "Cells":
         """Estimate from released shares of `missing` cells, with noise of deviation `noise`."""
         missing = np.clip(missing, 1e-9, 1.0)  # sums are rounded
         most_observed = 1 - np.maximum(missing - SURE * noise - 1e-9, 0.0)
@@ -60,6 +61,27 @@ def release_cells(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Cells:
     return Cells.by_missing(missing, answer.sigma * limit / FAR_OUT)
 
 
+def release_cells_of_groups(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
+) -> Cells:
+    """Release the shares of each group's cells that are observed."""
+    d, scales = plan.n_features, scales_of_shifts(1)
+    query = MixtureStatistics(
+        model.means, model.whiteners, model.log_scales, limit=math.sqrt(d), centre=0.0,
+        scales=scales, guard_radius=MOST_RADII * ball.radius, shape_part="spherical",
+        partial=[(math.sqrt(d), 0.0)] * (d - 1), counts_missing=True,
+    )  # fmt: skip
+    answer = ask(query)
+    weights, signs, sizes, _ = query.decoded(clipped_statistics(answer))
+    # Signs have the squared length d: sizes are weights times d, of other noise.
+    weights = (scales.weight * weights + scales.size * sizes / d) / (scales.weight + scales.size)
+    least = np.maximum(weights, np.maximum(model.weights / 2, LEAST_WEIGHT))
+    noise = answer.sigma / least / 2
+    of_weights = 1 / (scales.weight + scales.size)
+    missing = (1 + signs / least[:, None]) / 2
+    return Cells.by_missing(missing, (noise * math.sqrt(d / scales.shift + of_weights))[:, None])
+
+
 def observed_overall(ball: LiftedBall, second: Answer) -> float:
     """Expected share of cells that are observed; 1 if noise may explain the missing ones."""
     share, error = observed_as_released(ball, second)
@@ -78,7 +100,7 @@ def observed_as_released(ball: LiftedBall, second: Answer) -> tuple[float, float
 
 
 def observed_by_column(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
-    """Shares (d,) of cells that are observed, by `second` moments."""
+    """Shares (1, d) of cells that are observed, by `second` moments."""
     squares, share = np.diagonal(second.value)[:-1], observed_overall(ball, second)
     found = observed_shares(model, squares, second.sigma, share)
-    return np.maximum(found, LEAST_SHARE) if share < 1 else np.ones(len(found))
+    return (np.maximum(found, LEAST_SHARE) if share < 1 else np.ones(len(found)))[None]

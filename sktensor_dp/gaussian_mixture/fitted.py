@@ -51,7 +51,7 @@ class SavedMixture(SavedState):
             rates=Numbers("s+"),
         ),
         moved=Numbers("kp"), missed=Numbers("kw+"), spread=Numbers("kd+"),
-        observed=Numbers("d+"), most_observed=Numbers("d+"),
+        observed=Numbers("kd+"), most_observed=Numbers("kd+"),
     )] = ABSENT  # fmt: skip
     _nonnormal: Annotated[NonnormalColumns, Part(
         NonnormalColumns, low=Numbers("d"), high=Numbers("d"), dispersions=Numbers("d+"),

@@ -112,11 +112,23 @@ def doubts_of(model: Any, errors: ParameterErrors | None) -> str:
             "there, as by many zeros or a long tail; how groups share the others is not known, and "
             "intervals of all other columns may hold too few. Take logs, or name it as nonnormal."
         )
-    if rare := names_where(model, (model._mean_errors.observed < 0.5) & ~without):
-        seen = names_where(model, (model._mean_errors.most_observed < 0.5) & ~without)
+    errors_by = model._mean_errors
+    if rare := _on_few_cells(model, (errors_by.observed < 0.5) & ~without):
+        seen = _on_few_cells(model, (errors_by.most_observed < 0.5) & ~without)
         most = "Most" if seen else "Noise may hide that most"
         doubts.append(
-            f"{most} rows lack {' and '.join(seen or rare)}: if they do for values that are "
-            "seen, as by dropout, with little epsilon 7 in 10 of the 90% intervals there hold."
+            f"{most} {seen or rare}: if they do for values that are seen, as by dropout, with "
+            "little epsilon 7 in 10 of the 90% intervals there hold."
         )
     return " ".join(doubts)
+
+
+def _on_few_cells(model: Any, few: NDArray[np.bool_]) -> str:
+    """Words on the columns that rows of all groups, and of some, lack; `few` (k, d) says where."""
+    everywhere = few.all(axis=0)
+    of_groups = {f" of group {j + 1}": one & ~everywhere for j, one in enumerate(few)}
+    return ", ".join(
+        f"rows{whose} lack {' and '.join(names)}"
+        for whose, columns in {"": everywhere, **of_groups}.items()
+        if (names := names_where(model, columns))
+    )

@@ -70,7 +70,8 @@ def release_filled(
     # All other errors are by sampling: no noise of steps, and no moves.
     none = replace(noise.times(0.0), rates=np.ones(1))
     no_moves = np.zeros_like(moved_from(model, moved))
-    return moved, MeanErrors(none, no_moves, missed, spread[None], shares, rows.cells.most_observed)
+    most_observed = rows.cells.most_observed[None]
+    return moved, MeanErrors(none, no_moves, missed, spread[None], shares[None], most_observed)
 
 
 def projected(means: Floats, variances: Floats, radius: float) -> Floats:

@@ -15,6 +15,7 @@ from sktensor_dp.gaussian_mixture.cells import (
     observed_by_column,
     observed_overall,
     release_cells,
+    release_cells_of_groups,
 )
 from sktensor_dp.gaussian_mixture.fitted import (
     FittedMixture,
@@ -48,6 +49,7 @@ from sktensor_dp.mixtures.m_step import (
     carried_variances,
     gaussians_after_step,
 )
+from sktensor_dp.mixtures.observed_information import observed_information
 from sktensor_dp.mixtures.shrinkage import clip_eigenvalues
 from sktensor_dp.mixtures.skewness import are_long
 from sktensor_dp.mixtures.start import (
@@ -89,18 +91,21 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
-    cells = None
-    if plan.n_components > 1 and observed_overall(ball, second) < 1:
-        plan, cells = replace(plan, n_steps=plan.n_steps - 1), release_cells(ask, ball, plan)
+    share, error = observed_as_released(ball, second)
+    # To count the cells of complete rows costs a step, not to count others far more.
+    may_miss = share < 1 - error - 1e-9 or share - 2 * error < 1 - FEW_MISSING
+    if counts := plan.n_components > 1 and may_miss:
+        plan = replace(plan, n_steps=plan.n_steps - 1)
+    # Columns that are not normal need their means, so cells of all groups, from the start.
+    cells = release_cells(ask, ball, plan) if counts and plan.nonnormal is not None else None
     if plan.nonnormal is not None:
         observed = cells.observed if cells else np.ones(plan.n_features)
         means, squares = released_mean(ball, second), np.diagonal(second.value)[:-1]
         nonnormal = plan.nonnormal.of_moments(means / observed, squares / observed, second.sigma)
         plan = replace(plan, nonnormal=nonnormal)
-    found = release_mixture(ask, ball, plan, second, cells)
+    found = release_mixture(ask, ball, plan, second, cells, by_group=counts and cells is None)
     warnings = warnings_of_norm(second, ball, found.mean_square)
     warnings = warnings or warnings_of_fewer_groups(found, plan)
-    share, error = observed_as_released(ball, second)
     # Any noise may hide some missing cells; only large noise hides so many that averages move.
     notes = (UNEVEN,) if grouped and (error > 0 or share < 1 - 1e-9) else ()
     if notes and ((found.errors.most_observed < 1).any() or share - 2 * error < 1 - FEW_MISSING):
@@ -112,13 +117,14 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
 
 
 def release_mixture(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, cells: "Cells | None"
-) -> FittedMixture:
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, cells: Cells | None, *,
+    by_group: bool,
+) -> FittedMixture:  # fmt: skip
     """Release a start, half of the EM steps, gains that choose the number of groups, and the rest.
 
     After a quarter of the steps spare groups are merged or left out. For one group the second half
-    of the steps are means that clip no complete row. `second` are released moments, and `cells` if
-    several groups are asked for and some cells are missing.
+    of the steps are means that clip no complete row. `second` are released moments, and `cells` are
+    of all groups; with `by_group` those of each group of the second half are released.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
@@ -128,6 +134,10 @@ def release_mixture(
     gains, chosen, k = release_number(ask, ball, plan, model)
     mean_square = float(chosen.weights @ np.square(chosen.means).sum(axis=1))
     most = len(model.weights)
+    if by_group:
+        cells = release_cells_of_groups(ask, ball, plan, chosen)
+    elif cells is not None:
+        cells = Cells(*(np.tile(one, (k, 1)) for one in cells))
     if k == 1:
         noise = noise.times(most**0.5)  # a merged group may have the noise of all its parts
         observed = cells.observed if cells else observed_by_column(ball, second, chosen)
@@ -139,11 +149,19 @@ def release_mixture(
     else:
         n_last = plan.n_steps - n_first
         of_these = average if k == most else None  # earlier steps were of other groups otherwise
-        found, _, noise = release_steps(ask, ball, plan, second, chosen, n_last, of_these)
+        of_groups = cells if by_group else None
+        if by_group:  # the first step that knows them moves far: it is no sign of others
+            chosen, of_these, _ = release_steps(
+                ask, ball, plan, second, chosen, 1, of_these, of_groups
+            )
+            n_last -= 1
+        found, _, noise = release_steps(
+            ask, ball, plan, second, chosen, n_last, of_these, of_groups
+        )
         n_without = plan.n_steps - len(noise.rates)
         noise = replace(noise, rates=np.append(np.zeros(n_without), noise.rates))
         if cells is None:  # none is missing, or noise hides it
-            cells = Cells(*np.ones((3, plan.n_features)))
+            cells = Cells(*np.ones((3, k, plan.n_features)))
         tails = release_tails(ask, ball, plan, second, found, noise, cells.observed)
         # Where a group has one value, clips may take all rows with another one. A long tail in any
         # column makes steps lead to other groups.
@@ -224,7 +242,7 @@ def after_spare(
 
 def release_steps(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
-    n_steps: int, average: StepMoments | None = None,
+    n_steps: int, average: StepMoments | None = None, cells: Cells | None = None,
 ) -> tuple[Gaussians, StepMoments, StepNoise]:  # fmt: skip
     """Release one or more EM steps; return the mixture after them, averaged moments, their noise.
 
@@ -237,9 +255,15 @@ def release_steps(
     for _ in range(n_steps):
         wider = with_wider_clip(plan, model, ball.radius) if fills else plan
         statistics = release_statistics(ask, ball, wider, model)
-        average = average_with_step(average, model, statistics, added)
+        information = None
+        if cells is not None and plan.has_intervals:
+            information = observed_information(
+                model, cells.observed, pooled=plan.covariance_type == "tied"
+            )
+        average = average_with_step(average, model, statistics, added, information)
+        lead = average if information is None else average.converged(model, information)
         model = gaussians_after_step(
-            model, average, statistics, ball.radius, ask.n_units, shrinks=not fills
+            model, lead, statistics, ball.radius, ask.n_units, shrinks=not fills
         )
     assert average is not None  # there is a step
     if len(model.weights) > plan.n_components:  # groups to spare, of a start

@@ -53,7 +53,7 @@ def release_tails(
     # Sampling variance of shifts from the mean: at most that of a median less the mean. Where cells
     # are missing noise of means counts for more.
     by_chance = (math.pi / 2 - 1) / (ask.n_units * weights)
-    of_means = noise.shift / float(observed.mean())
+    of_means = noise.shift / observed.mean(axis=1)
     deviations = np.sqrt((of_shifts**2 + of_means**2) / weights**2 + by_chance)
     far_out = missed_far_out(ball, plan, second, model, observed, shifts, deviations)
     shared, traded = skew_of_groups(ball, plan, model, shifts, deviations, noise.rates, early)
@@ -123,8 +123,8 @@ def missed_far_out(
     far = plan.clip.far
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
     spreads, shares = np.sqrt(variances), np.maximum(model.weights, LEAST_WEIGHT)[:, None]
-    expected = model.weights @ (np.square(model.means) + variances)
-    squares = np.diagonal(second.value)[:-1] - observed * expected
+    expected = model.weights @ (observed * (np.square(model.means) + variances))
+    squares = np.diagonal(second.value)[:-1] - expected
     # Shifts of columns, in their deviations; whitened ones are given the columns before.
     shifts = np.einsum("jab,jb->ja", model.factors, shifts) / spreads
     noise = deviations[:, None]

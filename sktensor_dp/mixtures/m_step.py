@@ -9,6 +9,7 @@ from scipy.special import expit
 from sktensor_dp.mixtures import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.observed_information import ObservedInformation
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances, unshrunk_covariances
 from sktensor_dp.tensor.arrays import Floats
 
@@ -74,6 +75,8 @@ class StepMoments:
     # one of shapes, and of mean eigenvalues.
     variances: Floats
     steps: Floats  # (n_steps, k, 1 + d): weights and firsts of each step
+    given_firsts: Floats  # (n_steps, k, d): firsts of the model that each step was given
+    given_seconds: Floats  # as `seconds`: averages of those of the models that steps were given
     rates: Floats  # (k, n_steps): weight of each step in the average when it was made
     weight_variances: Floats  # (k,): of noise on weights, over that of one step
     least_variances: Floats  # (k,): the same, had rates been those of least noise
@@ -85,25 +88,75 @@ class StepMoments:
         kept = np.cumprod(1 - self.rates[:, :0:-1], axis=1)[:, ::-1]
         return self.rates * np.column_stack([kept, np.ones(len(kept))])
 
+    @property
+    def counts(self) -> Floats:
+        """Weights (k,) of covariances, or (1,) if groups share one."""
+        weights = np.maximum(self.weights, LEAST_WEIGHT)
+        return weights if len(self.seconds) == len(weights) else weights.sum(keepdims=True)
+
+    @property
+    def relative_noise(self) -> tuple[Floats, Floats]:
+        """Noise on whitened coordinates of means (k,), and on entries of shapes (k,) or (1,)."""
+        firsts, shapes, _ = self.variances
+        if len(self.counts) < len(shapes):
+            shapes = shapes.sum(keepdims=True)
+        # An entry is an orthonormal coordinate over the root of 2.
+        of_means = np.sqrt(firsts) / np.maximum(self.weights, LEAST_WEIGHT)
+        return of_means, np.sqrt(shapes / 2) / self.counts
+
     def merged(self, members: Floats, model: Gaussians, variances: Floats) -> "StepMoments":
         """Moments of k groups of a `model`, merged from these K as `members` (k, K) say, 1 or 0.
 
         `variances` (3, K) of noise are about the means and in the frames of the merged groups.
         """
         means_over = members / members.sum(axis=1, keepdims=True)
-        seconds = self.seconds
+        seconds, given_seconds = self.seconds, self.given_seconds
         if len(seconds) == len(self.weights):
             seconds = np.tensordot(members, seconds, axes=1)
+            given_seconds = np.tensordot(members, given_seconds, axes=1)
         else:  # all share a covariance: take away those of groups that are left out
             weights = self.weights * (members.sum(axis=0) == 0)
             within = np.tensordot(weights, self.frames @ self.frames.swapaxes(1, 2), axes=1)
-            seconds = seconds - within - _weighted_squares(weights, self.means).sum(axis=0)
+            left_out = within + _weighted_squares(weights, self.means).sum(axis=0)
+            seconds, given_seconds = seconds - left_out, given_seconds - left_out
         return StepMoments(
             weights=members @ self.weights, firsts=members @ self.firsts, seconds=seconds,
             means=model.means, frames=model.factors, variances=variances @ members.T,
             steps=members @ self.steps, rates=means_over @ self.rates,
+            given_firsts=members @ self.given_firsts, given_seconds=given_seconds,
             weight_variances=members @ self.weight_variances,
             least_variances=members @ self.least_variances, off=means_over @ self.off,
+        )  # fmt: skip
+
+    def converged(self, model: Gaussians, information: ObservedInformation) -> "StepMoments":
+        """Moments to which steps lead, if each goes the part `information` of the way.
+
+        To first order that is the way from the moments which steps were given, on average, to
+        those that they made, divided by this part.
+        """
+        whiteners, factors = model.whiteners, model.factors
+        given = (self.step_weights.T[:, :, None] * self.given_firsts).sum(axis=0)
+        shared = slice(len(self.seconds))
+
+        def products(moves: Floats) -> Floats:
+            found = _products(moves, model.means)
+            return found if len(self.seconds) == len(moves) else found.sum(axis=0, keepdims=True)
+
+        # Of each step, and on average.
+        moves = np.concatenate([self.steps[:, :, 1:] - self.given_firsts, [self.firsts - given]])
+        scatters = self.seconds - self.given_seconds - products(moves[-1])
+        gains = information.gains_of_means(self.relative_noise[0])
+        shifts = np.einsum("jab,jbc,sjc->sja", gains, whiteners, moves)
+        scatters = whiteners[shared] @ scatters @ whiteners[shared].swapaxes(1, 2)
+        counts = self.counts[:, None, None]
+        shapes = information.whole_shapes(scatters / counts, self.relative_noise[1])
+        shapes = shapes * counts
+        moves = np.einsum("jab,sjb->sja", factors, shifts)
+        scatters = factors[shared] @ shapes @ factors[shared].swapaxes(1, 2) + products(moves[-1])
+        steps = self.given_firsts + moves[:-1]
+        return replace(
+            self, firsts=given + moves[-1], seconds=self.given_seconds + scatters,
+            steps=np.concatenate([self.steps[:, :, :1], steps], axis=2),
         )  # fmt: skip
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
@@ -113,7 +166,11 @@ class StepMoments:
 
 
 def average_with_step(
-    average: StepMoments | None, model: Gaussians, statistics: WhitenedStatistics, added: float
+    average: StepMoments | None,
+    model: Gaussians,
+    statistics: WhitenedStatistics,
+    added: float,
+    information: ObservedInformation | None = None,
 ) -> StepMoments:
     """Average with one more step, whose rate is larger the likelier the average is off.
 
@@ -124,7 +181,7 @@ def average_with_step(
     if average is None:
         return new
     carried = carried_variances(average, model, statistics)
-    rates, least, off = _rates(average, new, model.whiteners, statistics, carried, added)
+    rates, least, off = _rates(average, new, model, statistics, carried, added, information)
     of_seconds = rates[: len(new.seconds), None, None]
     return StepMoments(
         weights=average.weights + rates * (new.weights - average.weights),
@@ -134,6 +191,9 @@ def average_with_step(
         frames=new.frames,
         variances=(1 - rates) ** 2 * carried + rates**2 * new.variances,
         steps=np.concatenate([average.steps, new.steps]),
+        given_firsts=np.concatenate([average.given_firsts, new.given_firsts]),
+        given_seconds=average.given_seconds
+        + of_seconds * (new.given_seconds - average.given_seconds),
         rates=np.column_stack([average.rates, rates]),
         weight_variances=(1 - rates) ** 2 * average.weight_variances + rates**2,
         least_variances=(1 - least) ** 2 * average.least_variances + least**2,
@@ -191,8 +251,8 @@ class _Rates(NamedTuple):
 
 
 def _rates(
-    average: StepMoments, new: StepMoments, whiteners: Floats, statistics: WhitenedStatistics,
-    carried: Floats, added: float,
+    average: StepMoments, new: StepMoments, model: Gaussians, statistics: WhitenedStatistics,
+    carried: Floats, added: float, information: ObservedInformation | None,
 ) -> _Rates:  # fmt: skip
     """Weights of a step by noise (Kalman), and larger the likelier the average is off.
 
@@ -204,7 +264,14 @@ def _rates(
     if noise.weight == 0:
         ones = np.ones_like(average.weights)
         return _Rates(ones, ones, ones)
-    differences = _differences(average, new, whiteners, noise, carried[0])
+    whiteners, ends = model.whiteners, (average, new)
+    if information is not None:  # noise of what steps lead to is round after this
+        whiteners = information.of_means() @ whiteners
+        ends = (
+            replace(average, variances=carried).converged(model, information),
+            new.converged(model, information),
+        )
+    differences = _differences(*ends, whiteners, noise, carried[0])
     noise_part, off = _part_by_noise(differences, average)
     # Twice the weight times the log-likelihood that noise of the step, and of the average, loses.
     d = new.means.shape[1]
@@ -277,21 +344,26 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     clip, noise = statistics.clipping, statistics.noise
     weights, means, (k, d) = statistics.weights, model.means, model.means.shape
     moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift_response)
-    of_means = _products(means, moves) + _weighted_squares(weights, means)
+    squares = _weighted_squares(weights, means)
+    of_means = _products(means, moves) + squares
     firsts = weights[:, None] * means + moves
     counts, variances = weights, np.square([noise.shift, noise.shape, noise.size])
     if len(statistics.shapes) < k:  # sizes and shapes are of all groups together
         counts, of_means = weights.sum(keepdims=True), of_means.sum(axis=0, keepdims=True)
+        squares = squares.sum(axis=0, keepdims=True)
         variances[1:] /= k
     # E yy' is that of standard normal y, the count times I, plus sizes and shapes.
     whitened = np.eye(d) * (counts + statistics.sizes / (d * clip.size_response))[:, None, None]
     whitened = whitened + statistics.shapes / clip.shape_response
     factors, ones = model.factors[: len(whitened)], np.ones(k)
+    given_seconds = counts[:, None, None] * (factors @ factors.swapaxes(1, 2)) + squares
     return StepMoments(
         weights=weights, firsts=firsts,
         seconds=factors @ whitened @ factors.swapaxes(1, 2) + of_means,
         means=means, frames=model.factors, variances=np.tile(variances[:, None], k),
         steps=np.column_stack([weights, firsts])[None],
+        given_firsts=(weights[:, None] * means)[None],
+        given_seconds=given_seconds,
         rates=ones[:, None], weight_variances=ones, least_variances=ones, off=ones,
     )  # fmt: skip
 

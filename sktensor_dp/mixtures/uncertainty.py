@@ -18,6 +18,11 @@ from sktensor_dp.mixtures.gaussians import (
     whitened_rows,
 )
 from sktensor_dp.mixtures.m_step import StepNoise, part_to_shrink
+from sktensor_dp.mixtures.observed_information import (
+    missing_places,
+    observed_information,
+    shape_entries,
+)
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -38,13 +43,13 @@ class MeanErrors:
     # (k, 1 + d): errors of weights and means by tails; for one group by noise, filling and steps.
     missed: Floats
     spread: Floats  # (k, d): true over fitted deviation; 0 in columns where it is unknown
-    observed: Floats  # (d,): estimated shares of cells that are observed
-    most_observed: Floats  # (d,): the largest that noise allows
+    observed: Floats  # (k, d): estimated shares of cells that are observed
+    most_observed: Floats  # (k, d): the largest that noise allows
 
     def in_order(self, order: Integers) -> "MeanErrors":
         """Errors of the groups of the indices `order`."""
-        moved, missed, spread = self.moved[order], self.missed[order], self.spread[order]
-        return replace(self, moved=moved, missed=missed, spread=spread)
+        of_groups = ("moved", "missed", "spread", "observed", "most_observed")
+        return replace(self, **{name: getattr(self, name)[order] for name in of_groups})
 
 
 def n_scores(k: int, d: int) -> int:
@@ -62,7 +67,7 @@ def moved_from(before: Gaussians, model: Gaussians) -> Floats:
     shapes = shapes - model.whiteners @ before.covariances @ model.whiteners.swapaxes(1, 2)
     whitened = model.stretches * np.einsum("jab,jb->ja", model.whiteners, means)
     # Of one group the shape does not move the mean, by symmetry.
-    entries = _entries(_stretched(shapes, model)) * (len(weights) > 1)
+    entries = shape_entries(_stretched(shapes, model)) * (len(weights) > 1)
     moved = np.hstack([weights[:, None] / model.weights[:, None], whitened, entries])
     return moved * np.sqrt(model.weights)[:, None]
 
@@ -76,12 +81,6 @@ def _stretched(shapes: Floats, model: Gaussians) -> Floats:
     if model.nonnormal is not None:
         shapes[..., model.nonnormal.places, model.nonnormal.places] = 0.0
     return shapes
-
-
-def _entries(shapes: Floats) -> Floats:
-    """Unique entries of symmetric matrices, over the deviations of those of yy' for normal y."""
-    first, second = np.triu_indices(shapes.shape[-1])
-    return shapes[..., first, second] / np.where(first == second, np.sqrt(2), 1.0)
 
 
 def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: float) -> Floats:
@@ -147,8 +146,8 @@ def parameter_errors(
     """
     k, d = model.means.shape
     noise, is_unknown = parts.noise, parts.spread == 0
-    information, overlaps = _information(model, parts.observed, rng)
-    steps = _errors_of_steps(model, noise, parts.moved, information, n_rows)
+    information, overlaps = _information(model, parts, rng)
+    steps = _errors_of_steps(model, parts, information, n_rows)
     steps.by_sampling[:, 1:] *= np.maximum(parts.spread, 1)[:, :, None]
     # A score is a relative change of a weight, or a shift, times the weight's root.
     roots = np.sqrt(model.weights)[:, None, None]
@@ -180,6 +179,21 @@ def _traded(model: Gaussians, overlaps: Floats) -> Floats:
     return np.concatenate([overlaps[:, None], moves], axis=1)
 
 
+def _strides(model: Gaussians, by: MeanErrors) -> Floats:
+    """Symmetric roots (k, p, p) of factors on steps: more than 1 on means with missing cells.
+
+    Steps of one group, and those with nonnormal columns, have none.
+    """
+    k, d = model.means.shape
+    found = np.tile(np.eye(1 + d + n_unique(d, 2)), (k, 1, 1))
+    if k == 1 or model.nonnormal is not None:
+        return found
+    gains = observed_information(model, by.observed).gains_of_means(by.noise.shift / model.weights)
+    values, vectors = np.linalg.eigh(gains)
+    found[:, 1 : 1 + d, 1 : 1 + d] = (vectors * np.sqrt(values)[:, None]) @ vectors.swapaxes(1, 2)
+    return found
+
+
 class _StepErrors(NamedTuple):
     """Errors of relative weights and of whitened means, times the root of the weight."""
 
@@ -190,37 +204,46 @@ class _StepErrors(NamedTuple):
 
 
 def _errors_of_steps(
-    model: Gaussians, noise: StepNoise, moved: Floats, information: Floats, n_rows: int
+    model: Gaussians, by: MeanErrors, information: Floats, n_rows: int
 ) -> _StepErrors:
     """Errors of weights and means by EM steps near their fixed point.
 
-    In an eigenvector of the `information`, rows without labels tell the part f of what labelled
-    rows tell. A step of rate r leaves the part 1 - f r of an error, and all steps a part e. They
-    add (1 - e) / f of the sampling error of scores, whose variance is f / n_rows. What is left
-    follows from how far the second half of the steps `moved` beyond noise; the first half may start
+    Moves by steps are multiplied by `strides`, their squared roots, where cells are missing. In an
+    eigenvector of the `information` on these scales, rows without labels tell the part f of what
+    labelled rows tell. A step of rate r leaves the part 1 - f r of an error, and all steps a part
+    e. They add (1 - e) / f of the sampling error of scores, whose variance is f / n_rows. What is
+    left follows from how far the second half of the steps `moved` beyond noise; the first may start
     far away.
     """
     k, d = model.means.shape
     # Scores of what is no parameter are 0: no step moves it.
+    noise, width = by.noise, 1 + d + n_unique(d, 2)
+    strides = _strides(model, by)
+    information = information.reshape(k, width, k, width)
+    information = np.einsum("jab,jbic,icd->jaid", strides, information, strides)
+    information = information.reshape(k * width, k * width)
     of_parameters = np.eye(len(information))[:, np.diagonal(information) > 0]
     values, vectors = np.linalg.eigh(of_parameters.T @ information @ of_parameters)
     vectors = of_parameters @ vectors
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
     after = _after_steps(noise.rates, parts)
+    strided = np.einsum("jab,jbc->jac", strides, vectors.reshape(k, width, -1))
     # Rows (k, 1 + d, p) of weights and means, without those of shapes.
-    rows = vectors.reshape(k, -1, len(parts))[:, : 1 + d].copy()
+    rows = strided[:, : 1 + d].copy()
     roots = np.sqrt(model.weights)  # weights add up to 1: they do not change along these
     rows[:, 0] -= np.outer(roots, roots @ rows[:, 0])
     shown = np.maximum(after.left_halfway - after.left, 1e-12)  # part of errors that moves show
     gains = rows * ((1 - after.left) / parts)
     noise_of_scores = (_noise_of_scores(noise, model) / roots[:, None]).ravel()
-    noise_of_moves = after.noise_of_moves * (np.square(vectors.T) @ np.square(noise_of_scores))
-    drift, deviation = _drift(vectors.T @ moved.ravel(), noise_of_moves, shown / np.sqrt(parts))
+    of_noise = strided.reshape(k * width, -1).T * noise_of_scores
+    noise_of_moves = after.noise_of_moves * np.square(of_noise).sum(axis=1)
+    moved = np.linalg.solve(strides, by.moved[..., None]).ravel()
+    drift, deviation = _drift(vectors.T @ moved, noise_of_moves, shown / np.sqrt(parts))
     return _StepErrors(
         rows @ (after.left / shown * drift),
         by_unmoved=rows * (after.left / shown * deviation),
         by_sampling=gains * np.sqrt(parts / n_rows),
-        by_noise=(rows * np.sqrt(after.noise)) @ vectors.T * noise_of_scores,
+        by_noise=(rows * np.sqrt(after.noise)) @ of_noise,
     )
 
 
@@ -278,27 +301,30 @@ def _noise_of_scores(noise: StepNoise, model: Gaussians) -> Floats:
     """Deviations (k, n_scores / k) of noise on weights, means and unique entries of shapes."""
     k, d = model.means.shape
     shapes = noise.shape * np.where(np.eye(d), 1, np.sqrt(0.5)) * np.ones((k, 1, 1))
-    entries = _entries(_stretched(shapes, model))
+    entries = shape_entries(_stretched(shapes, model))
     return np.hstack([np.full((k, 1), noise.weight), noise.shift * model.stretches, entries])
 
 
 def _information(
-    model: Gaussians, observed: Floats, rng: np.random.Generator
+    model: Gaussians, parts: MeanErrors, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Information matrix of a row on all scores, relative to that of a labelled row.
 
-    Also returns mean products (k, k) of responsibilities. Cells are missing independently; in
-    column i the share ``observed[i]`` is there.
+    Also returns mean products (k, k) of responsibilities. Cells are missing as `parts` say.
     """
     k, d = model.means.shape
     n_patterns = max(FEWEST, ROWS * n_scores(k, d)) // ALIKE
     information, overlaps = np.zeros((n_scores(k, d), n_scores(k, d))), np.zeros((k, k))
     held: list[Floats] = []  # scores that are not in `information` yet: small products are slow
-    for pattern, places in patterns_of(rng.random((n_patterns, d)) < observed):
+    places = (np.arange(n_patterns) + 0.5) / n_patterns
+    groups = np.minimum(np.searchsorted(model.weights.cumsum(), places), k - 1)
+    places = missing_places(n_patterns, d, rng)
+    for pattern, of_pattern in patterns_of(places < parts.observed[groups]):
         of_cells = observed_part(model.factors, model.log_scales, pattern, model.offsets)
-        for rows in spans(ALIKE * len(places), len(information)):
-            chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
-            scores, probabilities = _scores(model, model.sample(chosen, rng), of_cells)
+        chosen = np.repeat(groups[of_pattern], ALIKE)
+        for rows in spans(len(chosen), len(information)):
+            drawn = model.sample(chosen[rows], rng)
+            scores, probabilities = _scores(model, drawn, of_cells)
             held.append(scores.reshape(len(scores), -1))
             overlaps += probabilities.T @ probabilities
             if sum(map(len, held)) >= TOGETHER:
@@ -318,7 +344,7 @@ def _scores(model: Gaussians, rows: Floats, of_cells: ObservedPart) -> tuple[Flo
     whitened = whitened_rows(rows, model.means, of_cells.whiteners)
     probabilities = responsibilities(of_cells.log_scales + log_odds(whitened, model.slopes))
     outer = whitened[..., :, None] * whitened[..., None, :]
-    products = _entries(_stretched(outer - of_cells.projectors, model))
+    products = shape_entries(_stretched(outer - of_cells.projectors, model))
     # Responsibilities times 1, E y, and E yy' less its expectation, given the observed cells.
     ones = np.ones((*probabilities.shape, 1))
     shifts = model.stretches * whitened

@@ -63,6 +63,8 @@ class MixtureStatistics(Bounded):
     # in `log_scales` for each column (k, d), to be left out with missing cells.
     slopes: Floats | None = None
     offsets: Floats | None = None
+    # Whether rows are replaced, after responsibilities, by signs: 1 of missing cells, -1 of others.
+    counts_missing: bool = False
 
     def __post_init__(self) -> None:
         check_number("guard_radius", self.guard_radius, RADIUS)
@@ -85,6 +87,8 @@ class MixtureStatistics(Bounded):
         if self.fill is not None:
             check_array("what fills missing cells", self.fill.means, self.guard_radius)
             check_number("the lift", abs(self.lift), (0.0, self.guard_radius))
+        if self.counts_missing and self.width != self.means.shape[1]:
+            raise ValueError("signs of cells need as many whitened coordinates as columns.")
         conditioned = self.whiteners if self.fill is None else self.fill.whiteners
         if (self.partial or self.fill is not None) and not are_well_conditioned(conditioned):
             raise ValueError("the whiteners must be inverse Cholesky factors: cells may miss.")
@@ -163,9 +167,12 @@ class MixtureStatistics(Bounded):
         k, q = len(self.means), self.width
         sums = np.zeros((k, 1 + q + q * q))
         for rows, frame in self._rows_of(chunk, part):
-            of_block = self.clipped_rows(chunk, rows, frame).sums(self.reach, weights[rows])
+            clipped = self.clipped_rows(chunk, rows, frame)
+            if self.counts_missing:
+                clipped = self._signs(chunk, rows, clipped)
+            of_block = clipped.sums(self.reach, weights[rows])
             sums += of_block
-            if frame.filled is not None:
+            if frame.filled is not None and not self.counts_missing:
                 sums[:, 1 + q :] += (of_block[:, :1, None] * frame.filled).reshape(k, -1)
         return sums
 
@@ -200,6 +207,17 @@ class MixtureStatistics(Bounded):
         whitened = gaussians.whitened_rows(X, self.means, frame.whiteners)
         slopes = np.zeros(whitened.shape[1:]) if self.slopes is None else self.slopes
         return clipped_rows(whitened, frame.log_scales, frame.limit, slopes)
+
+    def _signs(self, chunk: SampleChunk, rows: RowIndex, whitened: ClippedRows) -> ClippedRows:
+        """Signs of cells, of the length of the limit, in the place of whitened rows."""
+        observed, size = observed_of(chunk, rows), self.limit / math.sqrt(self.width)
+        signs = np.full(whitened.clipped.shape[1:], -size)
+        if observed is not None:
+            signs[~observed] = size
+        return whitened._replace(
+            clipped=np.broadcast_to(signs, whitened.clipped.shape),
+            lengths=np.full_like(whitened.lengths, self.limit),
+        )
 
     def decoded(self, coordinates: Floats) -> Decoded:
         """Invert the scales of :meth:`total`."""

@@ -71,6 +71,7 @@ def statistics(shape: str, pooled: bool) -> Any:
             model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales, radius,
             shape, pooled, partial, fill, rng.choice([1.0, rng.uniform(1, 4)]), lift,
             slopes, rng.standard_normal(model.means.shape),
+            counts_missing=bool(clip.width == D and rng.random() < 0.2),
         )  # fmt: skip
 
     return build

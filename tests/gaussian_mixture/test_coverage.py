@@ -299,7 +299,7 @@ def test_means_are_those_of_all_rows_where_noise_hides_that_cells_are_missing(se
         model = PrivateGaussianMixture(1, data_norm=5**0.5, epsilon=3.0, random_state=0).fit(X)
         low, high = model.means_interval(0.6827)
         made.append((model.means_[0] * 2 / (high - low)[0])[4])
-        shares.append(model._mean_errors.observed[4])
+        shares.append(model._mean_errors.observed[0, 4])
     # A sixth lacks it. The mean of the others is five deviations off.
     assert np.median(shares) == pytest.approx(0.82, abs=0.08)
     assert abs(np.mean(made)) < 0.5 - ndtri(CHANCE / 2) / 8**0.5
@@ -525,7 +525,7 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
     X = np.random.default_rng(0).normal(0, 0.2, (400, 3))
     model = PrivateGaussianMixture(1, data_norm=3**0.5).fit(X)
     for noise, says in ((0.05, "Noise may hide that most"), (0.025, "Most")):
-        observed, most, _ = Cells.by_missing(np.full(3, 0.6), noise)
+        observed, most, _ = Cells.by_missing(np.full((1, 3), 0.6), noise)
         model._mean_errors = replace(model._mean_errors, observed=observed, most_observed=most)
         with pytest.warns(NotEnoughDataWarning, match=f"^{says} rows lack column 0 and"):
             model.means_interval()
@@ -533,6 +533,32 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
     model._mean_errors = replace(model._mean_errors, spread=spread)
     with pytest.warns(NotEnoughDataWarning, match="of column 0: .* rows lack column 1 and"):
         model.means_interval()
+
+
+def test_groups_that_drop_out_have_their_means(seed):
+    """After a high value most rows of the smallest group lack the last column. Steps, of which each
+    went a third of the way, left its mean near that of all rows, and intervals did not say so.
+    """
+    centres = np.array([[-0.4, -0.4, -0.4, 0.0], [-0.1, -0.1, -0.2, 0.3], [0.4, 0.4, 0.45, -0.3]])
+    distances, made = [], []
+    for place in range(6):
+        rng = np.random.default_rng([seed, place])
+        kinds = rng.choice(3, size=6000, p=[0.55, 0.3, 0.15])
+        same = rng.standard_normal((6000, 1))
+        X = centres[kinds] + 0.2 * (0.8 * same + 0.6 * rng.standard_normal((6000, 4)))
+        X[rng.random(6000) < 1 / (1 + np.exp(-8 * (X[:, 1] - 0.3))), 2] = np.nan
+        model = PrivateGaussianMixture(3, data_norm=2.0, epsilon=4.0, random_state=place).fit(X)
+        j, last = int(np.argmax(model.means_[:, 0])), kinds == 2
+        lacks = np.isnan(X[last, 2]).mean()
+        assert model._mean_errors.observed[j, 2] == pytest.approx(1 - lacks, abs=0.1)
+        with pytest.warns(NotEnoughDataWarning, match=f"rows of group {j + 1} lack column 2"):
+            low, high = model.means_interval(0.6827)
+        made.append((high - low)[j, [0, 2]] / 2)
+        distances.append(model.means_[j, 2] - 0.45)
+    assert abs(np.mean(distances)) < 0.05
+    complete, rare = np.median(made, axis=0)
+    assert np.square(distances / rare).mean() < chi2.ppf(1 - 1e-4, 6) / 6
+    assert complete < 0.02 < rare < 0.15
 
 
 def test_intervals_of_groups_count_how_few_cells_a_column_has(seed):
@@ -546,7 +572,7 @@ def test_intervals_of_groups_count_how_few_cells_a_column_has(seed):
         X[rng.random(6000) < 0.97, 3] = np.nan
         model = PrivateGaussianMixture(3, data_norm=2.0, epsilon=2.0, random_state=0).fit(X)
         errors = model._mean_errors
-        np.testing.assert_allclose(errors.observed, [1, 1, 1, 0.03], atol=0.08)
+        np.testing.assert_allclose(errors.observed, np.tile([1, 1, 1, 0.03], (3, 1)), atol=0.08)
         with pytest.warns(NotEnoughDataWarning, match="Most rows lack column 3"):
             low, high = model.means_interval(0.6827)
         made.append((high - low).max(axis=0) / 2)

@@ -431,7 +431,8 @@ def test_missing_cells_are_missing(seed):
     whole, fitted = (PrivateGaussianMixture(3, data_norm=norm).fit(data) for data in (X, gaps))
     apart = np.linalg.norm(whole.means_[:, None] - fitted.means_, axis=2).min(axis=1)
     assert apart.max() < 0.15
-    np.testing.assert_allclose(fitted._mean_errors.observed, [1.0, 0.8, 1.0, 1.0], atol=0.1)
+    shares = np.tile([1.0, 0.8, 1.0, 1.0], (3, 1))
+    np.testing.assert_allclose(fitted._mean_errors.observed, shares, atol=0.1)
     shares = fitted.predict_proba(gaps[:50])
     assert np.isfinite(shares).all()
     assert np.isfinite(fitted.score(gaps))
@@ -487,7 +488,7 @@ def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(
     def std(way, rates):
         noise, rng = StepNoise(0.0, 0.0, 0.0, 0.0, rates), np.random.default_rng(0)
         none, ones = np.zeros((2, 3)), np.ones((2, 2))
-        errors = MeanErrors(noise, way, none, ones, observed=ones[0], most_observed=ones[0])
+        errors = MeanErrors(noise, way, none, ones, observed=ones, most_observed=ones)
         return parameter_errors(model, errors, 10_000, rng).std[:, 1:]
 
     rates = np.full(90, 0.1)
@@ -533,7 +534,7 @@ def test_means_are_as_precise_as_the_observed_cells_of_their_column():
     model, n_rows = Gaussians(np.ones(1), np.zeros((1, 2)), np.eye(2)[None]), 10_000
     noise, way = StepNoise(0.0, 0.0, 0.0, 0.0, np.ones(200)), np.zeros((1, n_scores(1, 2)))
     shares = np.array([0.25, 1.0])
-    errors = MeanErrors(noise, way, np.zeros((1, 3)), np.ones((1, 2)), shares, shares)
+    errors = MeanErrors(noise, way, np.zeros((1, 3)), np.ones((1, 2)), shares[None], shares[None])
     std = parameter_errors(model, errors, n_rows, np.random.default_rng(0)).std[:, 1:]
     np.testing.assert_allclose(std[0], (n_rows * shares) ** -0.5, rtol=0.06)
 

@@ -28,6 +28,7 @@ def looped(query, X):
     total = 0.0
     for x in X:
         seen, limit, own = ~np.isnan(x), query.limit, usual
+        signs = np.where(seen, -1, 1) * limit / np.sqrt(q)
         if query.fill is not None:
             mean, precision = query.fill.means[0], np.linalg.inv(query.fill.covariances[0])
             if not seen.all():  # where the density is largest, given the cells that are there
@@ -53,6 +54,8 @@ def looped(query, X):
         log += (y * query.slopes).sum(axis=1) - (y**2).sum(axis=1) / 2
         r = np.exp(log - log.max())
         r /= r.sum()
+        if query.counts_missing:
+            y[:], limit, seen = signs, query.limit, np.full(len(x), True)
         shifts, shapes = [], []
         for j, share in enumerate(r):
             length, far = max(np.linalg.norm(y[j]), 1e-300), query.reach

@@ -1,0 +1,122 @@
+"""Information of rows with missing cells on means and shapes of groups, relative to whole rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sktensor_dp.mixtures.gaussians import Gaussians, observed_part, patterns_of
+from sktensor_dp.tensor.arrays import Floats
+
+# Number of rows of each group that are drawn for their patterns of observed cells.
+ROWS = 400
+# Part of rows in which the same cells are missing as in a dropout, those of the columns that rows
+# lack most. Otherwise they are independent. With half, steps are at most twice too long for rows
+# that are all one or the other, and do not overshoot.
+TOGETHER = 0.5
+# Largest prior variance of the distance to convergence of an entry of a whitened shape.
+LARGEST_VARIANCE = 0.1
+# Largest part of the information of whole rows that counts as less.
+LESS = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedInformation:
+    """Information on whitened means and shapes, 1 along directions that all rows of a group show.
+
+    A step moves a mean or a shape by this part of the way to convergence. It is given by
+    eigenvalues and eigenvectors.
+    """
+
+    means: tuple[Floats, Floats]  # (k, d) and (k, d, d)
+    shapes: tuple[Floats, Floats]  # (k, p) and (k, p, p) of unique entries; k = 1 if groups share
+
+    def of_means(self) -> Floats:
+        """Information (k, d, d) on means."""
+        values, vectors = self.means
+        return (vectors * values[:, None]) @ vectors.swapaxes(1, 2)
+
+    def gains_of_means(self, noise: Floats) -> Floats:
+        """Factors (k, d, d) on steps of means, by `noise` (k,) on a whitened coordinate.
+
+        A distance to convergence is a priori one deviation of the group.
+        """
+        values, vectors = self.means
+        gains = _gains(values, noise[:, None], 1.0)
+        return (vectors * gains[:, None]) @ vectors.swapaxes(1, 2)
+
+    def whole_shapes(self, shapes: Floats, noise: Floats) -> Floats:
+        """Symmetric matrices (k, d, d), or (1, d, d), of which steps make this part.
+
+        Distances of entries to convergence are normal a priori, with a variance estimated from
+        all that have less information than whole rows, beyond the `noise` on an entry.
+        """
+        values, vectors = self.shapes
+        first, second = np.triu_indices(shapes.shape[-1])
+        entries = np.einsum("jab,ja->jb", vectors, shape_entries(shapes))
+        seen, noise = values * (values < LESS), noise[:, None]
+        excess = (np.square(entries) - noise**2) * seen**2
+        variances = excess.sum(axis=1) / np.maximum((seen**4).sum(axis=1), 1e-300)
+        variances = np.clip(variances, 0.0, LARGEST_VARIANCE)[:, None]
+        entries = np.einsum("jab,jb->ja", vectors, entries * _gains(values, noise, variances))
+        entries *= np.where(first == second, np.sqrt(2), 1.0)
+        found = np.zeros_like(shapes)
+        found[:, first, second] = found[:, second, first] = entries
+        return found
+
+
+def _gains(values: Floats, noise: Floats, variances: Floats | float) -> Floats:
+    """Factors of 1 or more on parts `values` of distances, for least error.
+
+    Distances have these prior `variances`, and parts of them deviations of `noise`.
+    """
+    squares = np.square(values) * variances + np.square(noise)
+    return np.maximum(values * variances / np.maximum(squares, 1e-300), 1.0)
+
+
+def shape_entries(shapes: Floats) -> Floats:
+    """Unique entries of symmetric matrices, over the deviations of those of yy' for normal y."""
+    first, second = np.triu_indices(shapes.shape[-1])
+    return shapes[..., first, second] / np.where(first == second, np.sqrt(2), 1.0)
+
+
+def observed_information(
+    model: Gaussians, observed: Floats, *, pooled: bool = False
+) -> ObservedInformation:
+    """Information of rows with shares `observed` (k, d) of cells, also on a `pooled` shape."""
+    each = (_of_group(*one) for one in zip(model.factors, observed, strict=True))
+    means, shapes = map(np.array, zip(*each, strict=True))
+    if pooled:
+        shapes = np.tensordot(model.weights, shapes, axes=1)[None]
+    return ObservedInformation(_eigen(means), _eigen(shapes))
+
+
+def missing_places(n: int, d: int, rng: np.random.Generator) -> Floats:
+    """Numbers (n, d) in (0, 1): cells are observed where they are below the column's share."""
+    places = np.array([rng.permutation(n) for _ in range(d)]).T
+    shared = rng.permutation(n)[: round(TOGETHER * n)]
+    places[shared] = np.arange(len(shared))[:, None] / TOGETHER
+    return (places + 0.5) / n
+
+
+def _of_group(factor: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Information on the whitened mean (d, d) and the entries of the shape (p, p) of one group."""
+    places = missing_places(ROWS, len(shares), np.random.default_rng(0))
+    first, second = np.triu_indices(len(shares))
+    over = np.where(first == second, np.sqrt(2), 1.0)
+    means, shapes = np.zeros_like(factor), np.zeros((len(first), len(first)))
+    for pattern, rows in patterns_of(places < shares):
+        P = observed_part(
+            factor[None], np.zeros(1), pattern, np.zeros((1, len(shares)))
+        ).projectors[0]
+        part = len(rows) / ROWS
+        means += part * P
+        # Entries of P D P for each entry of a symmetric D.
+        straight = P[np.ix_(first, first)] * P[np.ix_(second, second)]
+        shapes += part * (straight + P[np.ix_(first, second)] * P[np.ix_(second, first)])
+    return means, shapes / np.outer(over, over)
+
+
+def _eigen(matrices: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues, 1 or less, and eigenvectors of symmetric matrices."""
+    values, vectors = np.linalg.eigh((matrices + matrices.swapaxes(1, 2)) / 2)
+    return np.clip(values, 0.0, 1.0), vectors
