@@ -14,7 +14,9 @@ import numpy as np
 from sktensor_dp import PrivateSpectralLDA
 
 FILE = Path(__file__).parents[1] / "docs" / "statement.json"
-COUNTS = np.random.default_rng(0).poisson(1.0, (20_000, 50)).astype(float)
+# Every text has words of one of five topics: fits find them, and ask for all that they plan.
+TOPICS = np.kron(np.eye(5), np.full(10, 5.0))
+COUNTS = np.random.default_rng(0).poisson(np.resize(TOPICS, (20_000, 50))).astype(float)
 
 
 def statement() -> str:

@@ -18,7 +18,10 @@ def holds(case: Case) -> None:
         # What is recorded as exact has no noise.
         known = observed(case, data, seed=1)[1][0]
         np.testing.assert_equal(releases[0].exact, known.exact)
-    report, entries = model.privacy_report_, model.accountant.entries
+    report = model.privacy_report_
+    entries = tuple(one for one in model.accountant.entries if not one.gives_back)
+    given_back = [(one.release, one.uses) for one in model.accountant.entries if one.gives_back]
+    assert set(given_back) <= {(one.name, one.uses) for one in report.composition.unused}
     if case.of.options.get("vocabulary") is not None:
         assert entries == ()
         return
