@@ -266,9 +266,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             said.append(
                 f"Noise hides how many texts there are of {', '.join(hidden[:5])}{more}.{doubt}"
             )
-        # Noise of the texts of a group of average size that persons have beyond the smaller bound.
+        # Noise of texts beyond the smaller bound, beside those up to it, of an average group.
         noise = HIDDEN * self.rest_sigma_ * math.sqrt(self.sums_.shape[1])
-        if noise > max(float(self.counts_.mean()), 0.0):
+        if noise > max(float(self.sums_.sum(axis=1).mean()), 0.0):
             said.append(
                 f"By a noisy histogram some persons have up to {self.texts_per_person_:,.3g} texts "
                 "of one topic and group, and noise to protect so many makes intervals wide. If "

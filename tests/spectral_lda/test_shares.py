@@ -564,9 +564,9 @@ def test_shares_of_merged_topics_are_of_these_and_said_to_be(asked, tmp_path, se
         assert {*table.may_be_merged} == {asked == 2}
     # In which of the fitted topics documents of each true one are.
     parts = lda.transform(100 * topics)
-    low, high = found.interval(0.999)
+    low, high = found.interval(1 - 1e-6)
     assert ((low <= truth @ parts) & (truth @ parts <= high)).all()
-    _, low, high = found.differences(0.999, to=0)
+    _, low, high = found.differences(1 - 1e-6, to=0)
     wanted = (truth - truth[0]) @ parts
     assert ((low <= wanted) & (wanted <= high)).all()
 
