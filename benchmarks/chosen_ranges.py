@@ -29,7 +29,7 @@ from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.query import bins_of
 from sktensor_dp.spectral_lda import defaults
-from sktensor_dp.spectral_lda.person_bounds import EDGES
+from sktensor_dp.spectral_lda.texts_per_person import EDGES
 
 __all__ = ["run"]
 

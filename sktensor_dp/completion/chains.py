@@ -47,10 +47,10 @@ class Chains:
 
     model: Any
     shape: tuple[int, ...]
-    part: float = 1.0  # of the epsilon that a caller knows, which the fit has
+    part: float = 1.0  # that the fit has of the epsilon a caller knows
 
     def on_errors(self, rows: str = "rows") -> str:
-        """Sentences on errors of a fit that does not measure it; "" for pairs of rows."""
+        """Sentences on errors where it is not measured; "" where it is, and for pairs of rows."""
         hidden, _ = self._hidden_and_measured()
         if not hidden.any():
             return ""
@@ -116,7 +116,7 @@ def _least_measured(
     few: NDArray[np.bool_], plan: Callable[[Any], PersonPlan], least: Callable[[Any], Any]
 ) -> Any:
     """Least number from which on each ``plan(number)`` measures modes `few`; None without."""
-    # A search for components takes from what measures it, and is made from some number on.
+    # From some number on components are sought, which leaves less budget to concurrences.
     seeking = least(lambda number: plan(number).seeks_components)
 
     def is_measured(number: Any) -> bool:

@@ -33,7 +33,7 @@ class Concurrences:
     excess: Floats  # (n_rows, n_rows): J - 1 s'; near eigenvalues of 1 units compare nothing
     variances: Floats  # (n_rows,): of each number of a row, by noise
     hidden: HiddenAxes | None = None  # None if there are none, or none is known, or without noise
-    is_known: bool = True  # False if noise hides all: fits take rows to be by chance
+    is_known: bool = True  # False if noise hides all of it, as notes then say
 
     @classmethod
     def of_sums(cls, sums: Floats, sigma: float) -> "Concurrences":
@@ -76,7 +76,8 @@ def are_kept_to(sums: Floats, sigma: float) -> bool:
     roots = np.sqrt(np.maximum(sums.sum(axis=1), sigma * math.sqrt(len(sums)) + LEAST_WEIGHT))
     values = np.linalg.eigvalsh((sums + sums.T) / 2 / np.multiply.outer(roots, roots))
     noise = sigma * math.sqrt(np.mean(roots**-4.0))
-    # The largest eigenvalue, of the roots, is 1. Of the second one half a comparison is left.
+    # The largest eigenvalue, of the roots, is 1. At a second one of v, 1 - v of what rows by chance
+    # compare is left along an axis.
     return bool(beyond_noise(values, noise)[-2] > 1 / 2)
 
 

@@ -261,7 +261,8 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             if isinstance(plan, PersonPlan):
                 fitted, n_observed = fit_persons(ask, plan, options)
             else:
-                fitted, n_observed = fit_entries(ask, plan, options), n_units
+                fitted = fit_entries(ask, plan, options)
+                n_observed = n_units
         warnings = (*warnings_of_bounds, *fitted.warnings)
         # A fit of persons warns of wrong names or bounds, where more budget would not help.
         if isinstance(plan, EntryPlan) or not fitted.warnings:
@@ -590,7 +591,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         return unit_labels(X, self.unit_mode, indices_of(self.row_names))
 
     def _set_to_units(self, X: Any, n: int) -> Any:
-        """Set the shape to fit at most `n` units; return X, unnamed units renumbered."""
+        """Set the shape to fit at most `n` units; return X, units of an X of numbers renumbered."""
         mode, shape = self.unit_mode or 0, list(self.shape or ())
         shape[mode] = n
         self.set_params(shape=tuple(shape))
@@ -603,6 +604,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         tags = super().__sklearn_tags__()
         # Coordinates are category numbers from 0.
         tags.input_tags.categorical = True
+        tags.input_tags.string = self.row_names is not None
         tags.input_tags.positive_only = True
         # scikit-learn's checks fit a few dozen values, too few for a good score with noise.
         tags.regressor_tags.poor_score = True

@@ -151,9 +151,9 @@ def checked_entries(
 def refuse_entries(
     estimator: Parameters, X: Any, y: Any, indices: Indices | None, shape: Sequence[int] | None
 ) -> None:
-    """Raise an error for entries that no fit takes; ids of units may exceed the shape.
+    """Raise an error for entries that no private fit takes; ids of units may exceed the shape.
 
-    A search calls it before it splits units, which it then numbers anew.
+    A search calls it before it splits units, and sets the shape to the number of chosen ones.
     """
     unit_mode = estimator.unit_mode
     coordinates, values, sizes = checked_entries(

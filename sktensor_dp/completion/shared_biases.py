@@ -159,7 +159,7 @@ class _Round(NamedTuple):
 class _Comparison(NamedTuple):
     """Releases of a mode by what units compare, n of them."""
 
-    releases: list[EffectRelease]  # about effects that are nearer by what residuals do not show
+    releases: list[EffectRelease]  # each about effects whose errors residuals would show in full
     shown: Floats  # (n_rows, n_rows): what residuals show of errors of effects
     part: Floats  # (n_rows,): of a row's entries that show it, those of units with several rows
     errors: Floats  # (n_rows, n, n): mean products of errors that noise in `shown` makes
@@ -192,7 +192,7 @@ class SharedBiases:
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
     _concurrences: Concurrences | None = None  # if they were released
-    is_kept_to = False  # by units, to few of its rows, as far as concurrences were released
+    is_kept_to = False  # True if released concurrences show that units keep to few rows
     is_known = True  # how units compare rows, if concurrences were released
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
@@ -437,15 +437,15 @@ class SharedBiases:
         return self._compared(release, comparison, weight_each, last)
 
     def _comparison(self, joined: Sequence[EffectRelease], blocks: Floats) -> "_Comparison | None":
-        """Releases `joined` by `blocks` as far as units compare rows; None if it is not known."""
+        """Releases `joined` by `blocks` as far as units compare rows; None without concurrences."""
         if self._concurrences is None:
             return None
         counts, _ = pooled_counts([past.release for past in self._rounds])
         several, alone = np.maximum(counts, 0.0) * blocks[:, None]
         part = several / (several + alone + LEAST_WEIGHT)
         shown = self._concurrences.shown(part)
-        # A release shows of errors of the effects that it was about as much as one that shows all
-        # of them would, if it was about effects that are nearer.
+        # Residuals show `shown @ errors` of the errors of the effects that a release is about: it
+        # is as one that shows all errors, about effects that have these alone.
         errors = self.effects.means - np.stack([released.about for released in joined])
         releases = [
             replace(released, about=self.effects.means - nearer)
@@ -458,7 +458,7 @@ class SharedBiases:
     def _compared(
         self, release: EffectRelease, comparison: _Comparison, weight_each: float, last: bool
     ) -> EffectRelease:
-        """Average `release`, its effects those of which residuals show what it does."""
+        """Average `release` with its effects moved to those that would make residuals show it."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         sampling = weight_each * (release.spread / release.response) ** 2 / counts
         own_noise = release.noise(counts) ** 2
@@ -496,7 +496,8 @@ class SharedBiases:
         for excess in known.hidden.laws():
             shown = np.eye(len(seen)) - comparison.part[:, None] * excess
             seen_by_law = seen + np.sum((shown - comparison.shown) * about, axis=1)
-            # Errors of far effects mix into an axis, which tells how far they are: two steps.
+            # Errors of far effects mix into an axis. How far they are is known once it is solved:
+            # solve, count them, and solve again.
             at = self.effects.means
             for _ in range(2):
                 mixed = known.hidden.mixed(at - middle, comparison.part)
@@ -691,7 +692,8 @@ class SharedBiases:
         """Mean weights (2,) of an entry in each block; `weight_each` is that in both."""
         if len(self._shape) > 2 or self._order == 1:
             return np.full(2, weight_each)
-        # In one row of two modes is one entry. A unit of n entries weighs the root of n.
+        # With two modes, a unit has one entry in a row at most. A unit of n entries weighs the root
+        # of n.
         several = self.weights.sum() - self.n_alone
         return np.array([min(self._n_several / max(several, LEAST_WEIGHT), 1.0), 1.0])
 
@@ -790,8 +792,8 @@ def add_errors_of_deviation(
 ) -> None:
     """Count in variances of effects how far the error of the deviation of values moves effects.
 
-    Effects are fitted again by a deviation that is one standard error lower, and higher. Variances
-    become the mean of their squared moves and variances in these two fits.
+    Effects are fitted twice again, by a deviation that is one standard error lower, and higher.
+    Their variances become the mean over both fits of squared move plus variance.
     """
     squares: list[list[Floats]] = [[] for _ in biases]  # mean square errors, (n_rows,), of each fit
     for at in (-1.0, 1.0):
@@ -851,12 +853,12 @@ def cell_weights(biases: Sequence[SharedBiases]) -> Floats:
     )  # n entries of n ** -0.5 each
 
 
-def _entries_of_unit(biases: SharedBiases, n_cells: int) -> float:
+def _entries_of_unit(bias: SharedBiases, n_cells: int) -> float:
     """Number n of entries of a unit of mean weight in a mode."""
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
     # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct. With
     # the squared weight w, n = w (1 - |p|^2) / (1 - w |p|^2 + w (1 - |p|^2) / N).
-    squared_weight = weight_of_unit(biases.weights, biases.values.n_with_values) ** 2
-    same_row = float(biases.shares @ biases.shares)
+    squared_weight = weight_of_unit(bias.weights, bias.values.n_with_values) ** 2
+    same_row = float(bias.shares @ bias.shares)
     denominator = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
     return squared_weight * (1 - same_row) / max(denominator, 0.01)  # noise may bring it to 0

@@ -78,7 +78,7 @@ class SampleChunk(RowChunk):
         return scales
 
     def squared_constants(self, rows: slice) -> Floats:
-        """Squared constants of rows over that of complete ones: ``(1 + observed fraction) / 2``."""
+        """Squares of the constant coordinate over that of complete rows, ``(1 + observed) / 2``."""
         if self.observed is None:
             return np.ones(rows.stop - rows.start)
         return np.asarray((1 + self.observed[rows].mean(axis=1)) / 2)

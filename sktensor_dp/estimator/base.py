@@ -145,7 +145,7 @@ class FitResult:
     # Warnings from released values. They are issued after publishing, as a caller may turn them
     # into errors.
     warnings: tuple[Warning, ...] = ()
-    notes: tuple[str, ...] = ()  # for the report, by released values
+    notes: tuple[str, ...] = ()  # for the report, by released or public values
 
 
 def warnings_of_cap(number: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
@@ -307,7 +307,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         return None
 
     def _refuse_rows(self, X: object, y: object) -> None:
-        """Raise an error for data that no fit takes, where `X` has units or coordinates."""
+        """Raise an error for data that no private fit takes, where `X` has units or coordinates."""
 
     def _checked_copy(
         self, X: object, n_samples: object, unsupported: Mapping[str, object], method: str = "fit"

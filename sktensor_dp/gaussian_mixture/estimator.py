@@ -123,8 +123,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
-        Number of EM steps. Of a single group the second half are releases of means that clip no
-        complete row.
+        Number of EM steps. Of a single group the second half are releases of means that scale
+        complete rows down to ``data_norm`` and no further.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -620,7 +620,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         - They count what clips take of log-normal tails that are as skewed as released shifts are,
           within noise, and of values farther out where released second moments show these; of
           longer tails, and of far values that noise hides, they may hold too few. Means of one
-          group clip no complete row, and have noise in proportion to ``data_norm``.
+          group scale complete rows down to ``data_norm`` alone, and have noise in proportion to it.
         - The share of missing cells is released for each column if second moments show that cells
           are missing, beyond noise, and with the last steps of one group. Where cells are missing
           for values that are seen, as by dropout, noise leaves steps unfinished. What their second

@@ -1,4 +1,4 @@
-"""Means and variances of one group, which clip no complete row."""
+"""Means and variances of one group, of rows scaled down to `data_norm` and not clipped more."""
 
 import math
 from dataclasses import replace
@@ -114,7 +114,7 @@ def _release_filled_rows(
     # Rows may be as long as the radius where columns have two values each; lifts add to that.
     n_filled = d * (1 - observed_overall(ball, second))  # filled cells of a row
     limit = 1 + math.sqrt(n_filled) * lift * float(np.abs(signs).max()) / radius
-    query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
+    query = MixtureStatistics(  # about the middle of the ball
         np.zeros_like(model.means), np.eye(d)[None] / radius, np.zeros(1),
         limit=limit, centre=0.0, scales=scales_of_shifts(d), guard_radius=radius,
         shape_part="diag" if d > 1 else "spherical", fill=model,

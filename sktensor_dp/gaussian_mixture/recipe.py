@@ -232,7 +232,8 @@ def after_spare(
 ) -> tuple[Gaussians, StepMoments]:  # fmt: skip
     """Merge spare groups of a start, or leave them out, in the model and in averaged moments."""
     merged = without_spare(model, plan.n_components)
-    # The group of `found` that took each group of the model: `frames` are theirs.
+    # The group of `found` that took each group of the model, 0 for one left out: `frames` are
+    # theirs.
     found, into = of_type(merged, plan, radius), merged.members.argmax(axis=0)
     means, covariances = found.means[into], found.covariances[into]
     frames = Gaussians(model.weights, means, covariances, nonnormal=plan.nonnormal)

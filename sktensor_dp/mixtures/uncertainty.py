@@ -272,8 +272,8 @@ def _drift(moved: Floats, noise: Floats, shown: Floats) -> tuple[Floats, Floats]
 class _AfterSteps(NamedTuple):
     """Errors after all EM steps, in directions of which rows tell parts (p,) of labelled rows."""
 
-    left: Floats  # part of an error before all steps
-    left_halfway: Floats  # the same after the first half
+    left: Floats  # part that all steps leave of an error at their start
+    left_halfway: Floats  # part that the first half of them leaves
     # Variances of noise, relative to that of a direction of which rows tell all: after all steps,
     # and of the move by the second half.
     noise: Floats

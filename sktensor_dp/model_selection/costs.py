@@ -95,7 +95,7 @@ def set_budgets(
     total_delta: float,
 ) -> None:
     """Set epsilon and delta of each private step of a fit by its part of the fit's `cost`."""
-    # A step's plan finds the part again: its `ReleasePlan.split` takes epsilon and delta to mu.
+    # A step's plan takes epsilon and delta apart again: its releases cost this part together.
     for name, part in divided_among(cost, steps, fractions).items():
         facts = steps[name]._public_facts()
         if not facts.releases_nothing:

@@ -83,7 +83,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import stop_probability
 from sktensor_dp.privacy.unsafe import refuse_recording
 
-# For smaller epsilon the cost of a trial becomes 0.
+# A search with less would see noise alone.
 LEAST_EPSILON = 1e-6
 
 
@@ -146,8 +146,8 @@ class PrivateSearchCV(
         noise.
     delta : float, default=1e-6
         Privacy parameter in [0, 1). 0 asks for pure differential privacy. Completions of
-        entries, but for those by gradients, release some values with pure noise: a search over
-        them is as with 0, and costs no delta.
+        entries, but for those by gradients within given bounds, release some values with pure
+        noise: a search over them is as with 0, and costs no delta.
     accountant : BudgetAccountant or None, default=None
         Charged once, before any query of the data: what is refused before costs nothing.
     random_state : int, RandomState or None, default=None
@@ -358,7 +358,7 @@ class PrivateSearchCV(
             partial(before_private, self.estimator, X), "A step",
             rows_private=labels is not None or request.number_is_private,
         )  # fmt: skip
-        # Completions refuse coordinates outside their shape; other fits refuse nothing here.
+        # Completions refuse coordinates outside their shape, or repeated; other fits nothing here.
         request.steps[step_name]._validation_copy()._refuse_rows(rows, y)
         in_data = unit_labels_in(self.estimator, X)
         n_units = request.last._public_facts().n_units
@@ -464,7 +464,7 @@ class PrivateSearchCV(
         )  # fmt: skip
 
     def _check_budget(self, request: Request) -> None:
-        """Raise BudgetError where the accountant would refuse the search, or it strands epsilon."""
+        """Raise BudgetError where the accountant would refuse it, or where all delta would go."""
         if (accountant := self._accountant_to_charge()) is not None:
             accountant._check_search([request.entry])
 

@@ -115,7 +115,9 @@ class PrivateTensorPowerMethod(
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     weights_ : ndarray of shape (n_components_,)
-        Eigenvalues, in decreasing order.
+        Weights w of the sum of w v (x) v (x) v, v the components, in decreasing order. From power
+        steps they are eigenvalues; from moments, a fit by least squares, which has these values
+        too where components are orthogonal.
     n_components_ : int
         Number of components fitted: fewer than asked for if released moments show no more above
         their noise (power steps keep all), or a stream has not found all yet.

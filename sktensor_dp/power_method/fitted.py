@@ -31,7 +31,7 @@ class FittedComponents:
     """Components estimated from released values, with their weights."""
 
     components: Floats  # (k, n_features): unit vectors
-    weights: Floats  # (k,): eigenvalues, decreasing
+    weights: Floats  # (k,): of components' cubes, decreasing
     n_resolved: int  # number of components above the noise
 
 

@@ -36,10 +36,10 @@ LAW = (
     "Components are assumed to be equally likely, orthogonal, and half as long as data_norm allows."
 )
 # Most arrays that a fit holds at once, counted in the code. SQUARES, (d, d) for d features: a total
-# and a rest for a chunk and for a part of it (4), and a part's own sum as sparse product, its
-# indices, and both dense (4). Later steps hold fewer. CUBES, (k, k, k) for a subspace of k
-# dimensions: positions of triples (1) and their temporaries (2), the released cube, two products
-# and their result (4), and a copy (1).
+# and a rest, both for a chunk and for a part of it (4), and the own sum of a part: values and
+# indices of a sparse product, and each of them as a dense array (4). Later steps hold fewer.
+# CUBES, (k, k, k) for a subspace of k dimensions: positions of triples (1) and their temporaries
+# (2), the released cube, two products and their result (4), and a copy (1).
 SQUARES, CUBES = 8, 8
 # Vectors of all features, for each component and for each start: bases, whitened bases, starts,
 # noisy answers, and a total and a rest of sums.

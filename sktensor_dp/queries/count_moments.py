@@ -152,7 +152,7 @@ class PairMoments(NonNegative):
 
     def product_parts(self, chunk: CountChunk, V: Floats) -> Floats:
         """Parts of ``M @ V``, M the sum of `chunk`, without forming M."""
-        # From this many words on eigenvectors are found by iteration, whose tolerance single
+        # Above this many words eigenvectors are found by iteration, whose tolerance single
         # precision can reach. Used without noise only, so rounding needs no bound.
         words_for_singles = 600
         X, weight = self._weighted(chunk)
@@ -234,8 +234,8 @@ class WhitenedTripleMoments(_Triples, Signed):
     laws = (GAUSSIAN_SYMMETRIC, SPHERICAL)
     coordinates = "symmetric"
 
-    # `clip` must have a WhitenedTripleNorm of the same W. The moments of two units may be opposite,
-    # so the sensitivity is twice its limit.
+    # `clip` must have a WhitenedTripleNorm of the same W. The moments of two units may be opposite:
+    # where one replaces another, the sensitivity is twice its limit.
 
     def __post_init__(self) -> None:
         norm = self.clip.norm

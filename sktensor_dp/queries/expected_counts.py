@@ -32,8 +32,8 @@ class ExpectedCounts(query.NonNegative):
     description = "mean expected counts of every word in every topic, given the released topics"
     laws = (GAUSSIAN, LAPLACE)
 
-    # A document's array has entries c_w p(topic | w, document) >= 0, which sum to its length. It
-    # depends on documents of its unit and on released values only.
+    # A document's array has entries c_w p(topic | w, document) >= 0, which sum to its length, and
+    # are then divided by `scales`. It depends on documents of its unit and on released values only.
 
     topics: Floats  # (k, n_words)
     prior: Floats  # (k,): Dirichlet parameters, or weights of single topics

@@ -199,9 +199,10 @@ class SharedRowSums(Query):
         return 4 * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: PersonChunks) -> Floats:
-        """Array (2, 2 * n_rows + 1) for units with several rows, then one.
+        """Array (2, 2 * n_rows + 1): first of units with several rows, second of those with one.
 
-        Sums of residuals and of counts in each row, then of how much less than possible units have.
+        Each has sums of residuals in rows, of counts in rows, and of what units have less than
+        the largest norm.
         """
         if self.mode == chunk.unit_mode:
             raise ValueError(f"mode must be another one than the units', {chunk.unit_mode}.")
@@ -254,8 +255,8 @@ class SharedRowSums(Query):
 class RowConcurrences(Query):
     """Sums over units of the weights with which they compare each row of a mode with each other.
 
-    Residuals in `SharedRowSums` are about the mean of a unit's entries in other rows. Each of these
-    rows has a part of these entries, and gets that part of the weight of the row.
+    A residual in `SharedRowSums` is about the mean of the unit's entries in other rows. Each other
+    row has a part of these entries, and is given that part of the weight of the residual's row.
     """
 
     name, family = "row_concurrences", "persons"

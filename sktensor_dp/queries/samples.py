@@ -133,7 +133,7 @@ class ThirdMomentHistogram(query.NormBins, _ThirdMoments):
     """Histogram of units by the norm of their projected third moment, to choose a clip from."""
 
     name, family = "third_moment_histogram", "samples"
-    description = "share of samples in each bin of the norm of their projected third moment"
+    description = "share of units in each bin of the norm of their projected third moment"
     laws = (GAUSSIAN, LAPLACE)
 
     edges: Floats
@@ -213,7 +213,8 @@ class PowerIterations(query.Signed):
 
     # `T(I, u, u)` are products of `z (x) z (x) z` with symmetric parts of `e_i (x) u (x) u`. These
     # are far from orthonormal where starts are alike, and shorter by `sqrt(3)` outside their span.
-    # In orthonormal coordinates a batch of starts has the sensitivity of a single one, `2 R^3`.
+    # In orthonormal coordinates a batch of starts has the sensitivity of a single one: `2 R^3`
+    # where a unit replaces another.
 
     starts: Floats
     radius: float

@@ -40,5 +40,5 @@ EXACT_STEPS = 12
 ECHO = 0.3
 # Expected counts of a word are divided by this power of its frequency.
 SCALE_POWER = 0.25
-# Clip of expected counts relative to the clip of counts.
+# Clip of expected counts relative to that of counts, with Gaussian noise and no joint fit.
 STEP_LIMIT = 0.5

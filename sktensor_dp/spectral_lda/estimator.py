@@ -133,9 +133,10 @@ class PrivateSpectralLDA(
     components_std_ : ndarray of shape (n_components_, n_features)
         Their standard deviations by the noise of the fit (:meth:`components_interval`).
     mixing_covariance_ : ndarray of shape (n_components_, n_components_, n_components_) or None
-        For each topic the covariances, over topics, of the share of their texts that is found in
-        it too much, as topics may hold a fifth of others: what released counts leave of that
-        deviation, or of a larger one that they suggest. Intervals of :meth:`shares_by` allow for
+        How far shares may be off as topics may be mixed. Texts of topic i are found too much in
+        topic j by some x[i, j]; entry [j, i, l] is the covariance of x[i, j] and x[l, j]. A priori
+        topics may hold a fifth of others; this is what released counts leave of that deviation,
+        or of a larger one that they suggest. Intervals of :meth:`shares_by` allow for
         it. None without EM steps with noise, and of more than 100 topics.
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,

@@ -51,7 +51,7 @@ class FittedTopics:
     # for none.
     mixing_covariance: Floats | None = None
     # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps were made, or
-    # one topic alone is left.
+    # noise left one topic alone.
     shown: Floats | None = None
 
 
@@ -111,7 +111,7 @@ def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], ND
 
 
 def hidden_by_noise(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
-    """Mask (k,) of topics without a word that is surely more likely there than in all texts."""
+    """Mask (k,) of topics without a word that is, beyond noise, more likely there than overall."""
     is_noisy = std is None or bool(std.any())
     return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & is_noisy)
 
@@ -129,11 +129,11 @@ def warnings_of_noise(
     if n_seen >= plan.n_components or plan.n_components == 1:
         return ()
     fitted = f"{len(found.topics)} were fitted"
+    is_noisy = math.isfinite(plan.releases.epsilon)
     if len(found.topics) == 1:
         fitted = "released words show no second one, and one topic is the word frequencies"
-        if not begins_stream and plan.n_refinements > 0:
-            fitted += ", so the budget has back what EM steps would have cost"
-    is_noisy = math.isfinite(plan.releases.epsilon)
+        if is_noisy and found.shown is None and not begins_stream and plan.n_refinements > 0:
+            fitted += ", so the budget has back what EM steps that were not made would have cost"
     at = " at this epsilon" if is_noisy else ""
     said = [
         f"Of {counted(plan.n_components, 'topic')} asked for, the data shows {n_seen}{at}; "

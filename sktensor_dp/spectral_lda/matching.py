@@ -135,7 +135,8 @@ class _Task:
         each = eye[:, :, None] * eye[:, None]
         own = np.concatenate([each, eye[:, :, None] * start.weights - each])
         self.moves = np.eye(k * k).reshape(-1, k, k) if k <= MOST_PAIRED else own
-        # Prior deviation of each, and those (q, b) of each topic towards their mean, and in size.
+        # Directions (q, b) that may deviate more: of each topic towards the mean of all, and in
+        # size. Then the prior deviation of each move.
         self._blurs = own.reshape(2 * k, -1).T if k <= MOST_PAIRED else np.eye(2 * k)
         self._spread = defaults.MIXING / (k**0.5 if k <= MOST_PAIRED else 1.0)
         # Directions of words within the span of topics; all have the same noise.
@@ -289,7 +290,7 @@ class _Task:
     def mixing_covariance(
         self, drawn: _Drawn, prior: Floats, not_made: Floats | float = 0.0
     ) -> Floats:
-        """Covariances (k, k, k) of what texts of each topic give one of them too much.
+        """For each topic, covariances (k, k) of what texts of two topics give it too much.
 
         Those of the posterior, where topics may be off by more than the `prior` that counts tell,
         and by a move that was `not_made`.

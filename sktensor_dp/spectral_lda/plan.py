@@ -24,7 +24,11 @@ from sktensor_dp.queries.count_moments import (
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Bounded
 from sktensor_dp.spectral_lda import defaults
-from sktensor_dp.spectral_lda.seen_topics import SeenTopics, least_over_half_edge, strength_of_half
+from sktensor_dp.spectral_lda.topic_chances import (
+    SeenTopics,
+    least_over_half_edge,
+    strength_of_half,
+)
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics import defaults as of_topics
@@ -47,7 +51,8 @@ class TopicPlan:
     # Number of words whose pairs are released: all, or the most frequent ones.
     n_words: int
     all_words: bool  # True if these are all; then a document has one weight in both moments
-    # "whitened_triple_moments" or "triple_moments": which third moment is released.
+    # "whitened_triple_moments" or "triple_moments": which third moment is released; None for
+    # none.
     triples: str | None
     match_moments: bool  # True to fit topics to all moments jointly (`topics/moments.py`)
     n_refinements: int  # number of EM steps
@@ -130,7 +135,7 @@ def _steps(n_steps: int | None, exact: bool, delta: float, kind: str) -> tuple[i
     `exact` is without noise, `kind` a key of defaults.FRACTIONS.
     """
     if n_steps is not None:
-        # The first half of them take one topic, as by default.
+        # Without noise, the first half of steps on many words take one topic, as by default.
         return n_steps, n_steps // 2 if exact and kind == "many_words" else 0
     if kind != "many_words":
         return 0, 0

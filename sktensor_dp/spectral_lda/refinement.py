@@ -120,7 +120,7 @@ def release_steps(
         # A step weighs at least one in `STEPS`; without noise the last step alone counts.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1)) if noisy.sigma > 0 else 1.0
         average = average.after(query, noisy, fitted, rate)
-        kept = topics_seen(*average.without_echo())
+        kept = beyond_noise_of_tokens(*average.without_echo())
         if not kept.all():
             average, candidates = average.of(kept), candidates.of(kept)
             weights = fitted.weights[kept]
@@ -180,7 +180,7 @@ def _concentration_of(
     return concentration
 
 
-def topics_seen(counts: Floats, sigma: float | Floats) -> NDArray[np.bool_]:
+def beyond_noise_of_tokens(counts: Floats, sigma: float | Floats) -> NDArray[np.bool_]:
     """Mask (k,) of topics that have more tokens than noise gives any of them; one at least."""
     tokens = counts.sum(axis=1)
     noise = float(np.linalg.norm(np.broadcast_to(sigma, counts.shape[1])))
@@ -195,8 +195,8 @@ def _fit_one_topic(
 ) -> FittedTopics:  # fmt: skip
     """Fit one topic, the word frequencies, by the `frequencies` released before.
 
-    If it `is_final` one more release takes all budget that steps have left, and their mean counts;
-    else the budget has it back.
+    If it `is_final`, one more release takes all budget that steps have left, and is averaged with
+    the first one; else the budget has it back.
     """
     mean: Floats = frequencies.value
     sigma: Floats | float = frequencies.sigma

@@ -32,7 +32,6 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup
 from sktensor_dp.spectral_lda import defaults
-from sktensor_dp.spectral_lda.person_bounds import PersonBounds, release_person_bounds
 from sktensor_dp.spectral_lda.share_differences import (
     are_in_order,
     from_first_to_last,
@@ -53,6 +52,7 @@ from sktensor_dp.spectral_lda.share_tables import (
     in_brief,
     table_on_screen,
 )
+from sktensor_dp.spectral_lda.texts_per_person import PersonBounds, release_person_bounds
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.topics.confusion import comparable_shares, without_hidden
 from sktensor_dp.topics.inference import TINY

@@ -80,7 +80,7 @@ class BatchMean:
         return replace(self, value=value, noise_variance=noise, sampling=self.sampling[only])
 
     def beside(self, other: "BatchMean") -> "BatchMean":
-        """Answers to two questions in one array, with the `sample_variance` of this one."""
+        """Answers to the questions of both in one array, with the `sample_variance` of this one."""
         pairs = ((self.value, other.value), (self.noise_variance, other.noise_variance),
                  (self.sampling, other.sampling))  # fmt: skip
         value, noise, sampling = (np.concatenate(pair, axis=-1) for pair in pairs)

@@ -17,8 +17,9 @@ from sktensor_dp.topics.start import pair_step
 
 # Concentration that is assumed if the moments reject none.
 USUAL = 1.0
-# Range of estimates. Where none in it fits, a joint fit takes 0, which is one topic for each
-# document, and a fit by pairs the least one. Above the largest documents hardly differ.
+# Range of estimates. Where none in it fits, the estimate is 0, which is one topic for each
+# document; a fit by pairs takes the least one where documents can tell several topics. Above the
+# largest documents hardly differ.
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
 
 
@@ -111,8 +112,8 @@ def concentration_of_pairs(topics: Floats, weights: Floats, released: WordPairs)
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / scales
     single = scaled.explain(ExplainedTopics(topics, weights, 0.0), 0.0)
     k, d = topics.shape
-    # Entries, which have a variance of about 1, less probabilities that were fitted to them. If
-    # topics do not fit, the residual of the moment is used as the variance.
+    # Entries of the moment have a variance of about 1: the misfit is divided by the number of
+    # entries less that of probabilities fitted to them. Topics that do not fit have a larger one.
     variance = max(single.misfit / max(d * (d + 1) / 2 - k * d, 1), 1.0)
     # Reject a concentration if non-negative topics explain the moment worse than topics of
     # one-topic documents do, by more than it costs at the true concentration to bound topics by 0.

@@ -147,7 +147,7 @@ def ratings(seed, people, n=60):
 
 
 @pytest.mark.usefixtures("one_trial")
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("named", ["", "array", "list"])
 def test_persons_of_ratings_are_held_out_whole(named, parts):
     """Their number is that of the shape, though some have no ratings."""
     X, y = ratings(0, N)
@@ -156,7 +156,7 @@ def test_persons_of_ratings_are_held_out_whole(named, parts):
         films = RowIndex.from_public([f"film {i}" for i in range(15)])
         search.estimator.set_params(row_names=(None, films))
         X = np.column_stack([X[:, 0].astype("U9").astype(object), films.decode(X[:, 1])])
-    search.fit(X, y)
+    search.fit(X.tolist() if named == "list" else X, y)
     report = search.privacy_report_
     assert (report.n_units, report.unit) == (N, "person")
     for (_, train), (_, test) in zip(parts[0::2], parts[1::2], strict=False):

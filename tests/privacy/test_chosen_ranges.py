@@ -25,7 +25,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.query import SIZE_EDGES, bins_of
 from sktensor_dp.queries.samples import LiftedBall
-from sktensor_dp.spectral_lda.person_bounds import EDGES as TEXTS
+from sktensor_dp.spectral_lda.texts_per_person import EDGES as TEXTS
 
 EDGES = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
 WIDE = (-float(SIZE_EDGES[-1]), float(SIZE_EDGES[-1]))

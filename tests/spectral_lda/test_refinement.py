@@ -128,7 +128,7 @@ def test_one_topic_asked_for_takes_the_budget_of_all_steps():
 def test_where_pairs_show_one_topic_the_budget_of_steps_is_given_back(seed, options, kind):
     budget = BudgetAccountant(0.1, 1e-6)
     lda = PrivateSpectralLDA(4, epsilon=0.1, random_state=0, accountant=budget, **options)
-    with pytest.warns(NotEnoughDataWarning, match="budget has back what EM steps would have cost"):
+    with pytest.warns(NotEnoughDataWarning, match="budget has back what EM steps that were not made"):
         assert steps_of(lda, words_alone(seed)) == []
     assert lda.n_components_ == 1
     report, other = lda.privacy_report_, {"gaussian": "pure", "pure": "gaussian"}[kind]
@@ -157,7 +157,7 @@ def test_streams_and_stopped_steps_give_back_what_their_charge_does_not_need():
     part = BudgetAccountant(8.0, 1e-6)
     lda = PrivateSpectralLDA(4, epsilon=8.0, random_state=0, accountant=part)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refinement, "topics_seen", lambda *_: np.arange(4) == 0)
+        patch.setattr(refinement, "beyond_noise_of_tokens", lambda *_: np.arange(4) == 0)
         with pytest.warns(NotEnoughDataWarning):
             assert len(steps_of(lda, documents(0, 0))) == 1
     assert [entry.uses for entry in part.entries if entry.gives_back] == [5]

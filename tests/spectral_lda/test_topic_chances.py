@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.spectral_lda.seen_topics import (
+from sktensor_dp.spectral_lda.topic_chances import (
     LEAST,
     MOST,
     POWERS,
