@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -45,7 +46,7 @@ from sktensor_dp.gaussian_mixture.plan import (
 )
 from sktensor_dp.gaussian_mixture.recipe import fit_mixture
 from sktensor_dp.mixtures.gaussians import log_density, responsibilities
-from sktensor_dp.mixtures.nonnormal import NonnormalColumns
+from sktensor_dp.mixtures.nonnormal import LEAST_WIDTH, NonnormalColumns
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.uncertainty import MeanErrors
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -737,8 +738,18 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             check_range(f"nonnormal_features[{column!r}]", ends)
         if self.nonnormal_features and self.covariance_type == "spherical":
             raise ValueError('covariance_type="spherical" goes with no nonnormal_features.')
-        if method != "load":
-            check_data_norm(self)
+        if method == "load":
+            return
+        check_data_norm(self)
+        norm = self.data_norm if isinstance(self.data_norm, Real) else math.inf
+        for column, (low, high) in (self.nonnormal_features or {}).items():
+            if math.isfinite(norm) and not (
+                max(low, -high) < norm and high - low >= LEAST_WIDTH * norm
+            ):
+                raise ValueError(
+                    f"nonnormal_features[{column!r}] must reach into -data_norm to data_norm, and "
+                    f"over {LEAST_WIDTH:.2%} of data_norm; got {shown((low, high))}."
+                )
 
     def _fit_units(self, chunks: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
         """Fit to units that may be read as often as needed, and publish."""

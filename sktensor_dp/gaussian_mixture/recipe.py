@@ -101,8 +101,9 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     if plan.nonnormal is not None:
         observed = cells.observed if cells else np.ones(plan.n_features)
         means, squares = released_mean(ball, second), np.diagonal(second.value)[:-1]
-        nonnormal = plan.nonnormal.of_moments(means / observed, squares / observed, second.sigma)
-        plan = replace(plan, nonnormal=nonnormal)
+        columns = plan.nonnormal.in_ball(ball.radius)
+        columns = columns.of_moments(means / observed, squares / observed, second.sigma)
+        plan = replace(plan, nonnormal=columns)
     found = release_mixture(ask, ball, plan, second, cells, by_group=counts and cells is None)
     warnings = warnings_of_norm(second, ball, found.mean_square)
     warnings = warnings or warnings_of_fewer_groups(found, plan)

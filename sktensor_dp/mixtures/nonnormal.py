@@ -20,6 +20,8 @@ from sktensor_dp.tensor.arrays import Floats, Integers
 LARGEST_MEAN = 0.998
 # Least dispersion: a column with a smaller one tells groups apart as if it had this.
 LEAST_DISPERSION = 0.005
+# Least distance of the ends over the radius of the ball, so that covariances can be inverted.
+LEAST_WIDTH = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,13 @@ class NonnormalColumns:
         dispersions = np.zeros(len(self.low))
         dispersions[self.places] = np.clip(variances / largest, LEAST_DISPERSION, 1.0)
         return replace(self, dispersions=dispersions)
+
+    def in_ball(self, radius: float) -> "NonnormalColumns":
+        """The same columns with ends in a ball, where rows are, and not too near each other."""
+        least, is_one = LEAST_WIDTH * radius, self.dispersions > 0
+        low = np.clip(self.low, -radius, radius - least)
+        high = np.clip(self.high, low + least, radius)
+        return replace(self, low=np.where(is_one, low, 0.0), high=np.where(is_one, high, 0.0))
 
     def moved(self, middles: Floats, halves: Floats) -> "NonnormalColumns":
         """The same columns in units in which [-1, 1] has these `middles` and `halves` (d,)."""

@@ -133,6 +133,8 @@ def test_files_and_units_keep_nonnormal_columns(tmp_path, seed):
     ({"smoker": (1, 0)}, "full", "nonnormal_features.*smoker.*low < high"),
     ({"smokes": (-1, 1)}, "full", "nonnormal_features must map some of the columns.*smokes"),
     (["smoker"], "full", "nonnormal_features"),
+    ({"smoker": (1000, 1001)}, "full", "nonnormal_features.*smoker.*reach into"),
+    ({"smoker": (0, 1e-9)}, "full", "nonnormal_features.*smoker.*over 0.01% of data_norm"),
     (NONNORMAL, "spherical", "spherical"),
 ])  # fmt: skip
 def test_wrong_nonnormal_features_are_refused_before_the_charge(ends, type_, said, seed):
@@ -141,3 +143,11 @@ def test_wrong_nonnormal_features_are_refused_before_the_charge(ends, type_, sai
     with pytest.raises(ValueError, match=said):
         model.fit(X)
     assert not hasattr(model, "privacy_report_")
+
+
+@pytest.mark.filterwarnings("ignore")  # for these data
+@pytest.mark.parametrize("ends", [(1000, 1001), (0, 1e-9)])
+def test_ends_that_no_released_norm_allows_end_no_fit_that_was_paid(ends, seed):
+    X, _ = patients(np.random.default_rng(seed), 500)
+    options = {"data_norm": "auto", "epsilon": 100.0, "nonnormal_features": {"smoker": ends}}
+    assert np.isfinite(PrivateGaussianMixture(2, **options).fit(X).means_).all()
