@@ -19,14 +19,19 @@ def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
         f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {limit}. Runs "
         "elsewhere on the same people are not counted."
     )
-    left = ledger.remaining()["epsilon"]
-    if isfinite(left) and left > 0 and any(entry.gives_back for entry in ledger.entries):
+    left, gave_back = ledger.remaining()["epsilon"], any(one.gives_back for one in ledger.entries)
+    if gave_back and isfinite(left) and left > 0:
         said += (
             " Releases that would have shown no more were not made: a run that uses the same words "
             f"may still spend epsilon {left:.3g}."
         )
     if not several:
         return said
+    if gave_back:
+        said += (
+            " A run may state more than that: with the run whose words it uses it counts costs of "
+            "releases that were not made, though later ones spend them."
+        )
     if any(entry.unit.startswith(PERSON) for entry in ledger.entries):
         said += " That holds if a person has the same label in all of them."
     one, ten, fifty = (f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon))

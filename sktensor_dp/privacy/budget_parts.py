@@ -81,8 +81,9 @@ def divided(
     spent_on_gaussian = gaussian_epsilon(spent.cost.mu, gaussian_delta)
     epsilon_left = now.epsilon
     if spent != Spending() and math.isfinite(now.epsilon):
-        epsilon_left -= spent.cost.epsilon + spent_on_gaussian
+        epsilon_left = max(epsilon_left - spent.cost.epsilon - spent_on_gaussian, 0.0)
         is_given_back = spent.given_back.mu_squared > 0 and set(kinds) <= {"gaussian"}
+        is_given_back &= now.covers(spent)  # not of a budget that was lowered
         if epsilon_left <= now.epsilon * ROUNDING and not is_given_back:
             raise BudgetError(f"Nothing is left to divide of the budget.{so_far(now)}")
     epsilons = [epsilon_left * fraction / whole for fraction in fractions]

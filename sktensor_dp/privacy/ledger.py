@@ -267,16 +267,22 @@ class Ledger:
         self._seen = max(self._seen, n_changes)
         return Receipt(self, fit, new_ticket, entries)
 
-    def give_back(self, fit: int, entry: LedgerEntry) -> None:
-        """Record that a fit gives the cost of `entry` back: releases that it does not make."""
+    def give_back(self, fit: int, ticket: str, entry: LedgerEntry) -> str:
+        """Record that a fit gives the cost of `entry` back; return what replaces its `ticket`."""
+        new_ticket = os.urandom(16).hex()
         with self.transaction("BEGIN IMMEDIATE") as connection:
             before = self._balance(connection)
             entries = self._entries(connection)
+            # What gave back pays for no other batch, and what pays for one gives nothing back.
+            redeem = "UPDATE charges SET ticket = ? WHERE ticket = ? AND id = ?"
+            if connection.execute(redeem, (new_ticket, ticket, fit)).rowcount != 1:
+                raise ValueError("a charge that pays for another batch gives nothing back.")
             # Raises an error if the fit would give back more than it was charged.
             Spending().plus([*(one for one in entries if one.fit == fit), entry])
             self._insert(connection, [entry], os.urandom(16).hex(), gives_back=fit)
             n_changes = self._store_sums(connection, before.spent.plus([entry]))
         self._seen = max(self._seen, n_changes)
+        return new_ticket
 
     def _store_sums(self, connection: sqlite3.Connection, spent: Spending) -> int:
         """Store the sums of all charges; return the number of changes of the file."""
@@ -437,14 +443,16 @@ class Receipt:
     """Receipt of a fit's charge: what the ledger learns of its releases, or gets back."""
 
     # `ticket` pays for one further batch of a stream, whichever copy of the model uses it first;
-    # other fits do not keep it. `fit` is 0 for a batch that an earlier charge pays for, whose
-    # releases are described already.
+    # other fits do not keep it, and none is left where something was given back. `fit` is 0 for a
+    # batch that an earlier charge pays for, whose releases are described already.
 
     def __init__(
         self, ledger: Ledger, fit: int, ticket: str, entries: Sequence[LedgerEntry]
     ) -> None:
         self._ledger, self._entries = ledger, entries
-        self.fit, self.ticket = fit, ticket
+        self.fit = fit
+        self.ticket: str | None = ticket
+        self._own_ticket = ticket  # to give back by
         self._largest: dict[str, float] = {}
 
     def announce(self, name: str, sensitivity: float, sigma: float) -> None:
@@ -462,4 +470,5 @@ class Receipt:
             name, uses, cost = release.name, release.uses, release.cost
             first = self._entries[0]
             entry = replace(first, release=name, uses=uses, cost=cost, gives_back=True)
-            self._ledger.give_back(self.fit, entry)
+            self.ticket = None
+            self._own_ticket = self._ledger.give_back(self.fit, self._own_ticket, entry)

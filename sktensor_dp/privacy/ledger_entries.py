@@ -265,13 +265,16 @@ class Spending:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
         if math.isinf(epsilon):
             return epsilon
-        if not self.within(epsilon, delta):  # a budget that was lowered
-            return 0.0
-        # Pure costs add up by epsilons or by zCDP: take the sum that leaves more.
-        rho = zcdp_rho_at_delta(epsilon, delta - self.cost.delta) - self.rho
-        rho += _as_float(self.given_back.pure_rho)
-        left = epsilon - self.cost.epsilon_at(delta) + _as_float(self.given_back.epsilon)
-        return max(0.0, left / k, epsilon_of_rho(rho / k))
+        # Pure costs add up by epsilons or by zCDP: take the sum that leaves more. One that exceeds
+        # the budget covers no further cost, whatever was given back.
+        spare, most, each = delta - self.cost.delta, epsilon * (1 + ROUNDING), [0.0]
+        if (added := self.cost.epsilon_at(delta)) <= most:
+            left = max(epsilon - added, 0.0) + _as_float(self.given_back.epsilon)
+            each.append(left / k)
+        if zcdp_epsilon_at_delta(self.rho, spare) <= most:
+            rho = max(zcdp_rho_at_delta(epsilon, spare) - self.rho, 0.0)
+            each.append(epsilon_of_rho((rho + _as_float(self.given_back.pure_rho)) / k))
+        return max(each)
 
     def _with_delta(self, more: int) -> "Spending":
         """Return the spending with `more` delta, in units of 1e-40, set aside."""

@@ -196,7 +196,7 @@ class Session(AbstractContextManager["Session"]):
             if plan != self._plan:
                 raise RuntimeError("the plan must be the charged one where n_units is public.")
             return
-        if [row.name for row in self._records] != [COUNT]:
+        if self._given_back or [row.name for row in self._records] != [COUNT]:
             raise RuntimeError("a charge is divided after the count, and before other releases.")
         self._plan = self._charged.after_count(plan)
         self._left = {release.name: release.uses for release in self._plan.planned}

@@ -210,6 +210,7 @@ def test_a_run_that_saw_one_topic_leaves_its_steps_to_others_of_the_same_words(c
     spent = re.search(r"spends epsilon ([\d.]+) \(1 less what earlier runs", again.err)[1]
     assert float(spent) == pytest.approx(left, rel=0.01)
     assert "All runs in this folder: epsilon 1 at" in again.out
+    assert "A run may state more than that: " in again.out
 
 
 @pytest.mark.usefixtures("no_fit")

@@ -377,6 +377,37 @@ def test_a_part_that_gave_back_is_spent_and_a_lowered_budget_keeps_what_it_got_b
         budget.charge(charges)
     budget.change_budget(0.1)
     assert budget.remaining()["epsilon"] == 0
+    with pytest.raises(BudgetError, match="Nothing is left to divide"):
+        budget.split([0.5, 0.5], of="rest")
+
+
+def test_what_gave_back_pays_for_no_other_batch_and_what_pays_for_one_gives_nothing_back():
+    budget, charges = BudgetAccountant(1.0, 1e-6), charges_of(FIT, "fit", "document")
+    first = budget.charge(charges)
+    ticket = first.ticket
+    assert budget.charge(charges, ticket).fit == 0
+    with pytest.raises(ValueError, match="pays for another batch"):
+        first.give_back(FIT.planned[1])
+    budget = BudgetAccountant(1.0, 1e-6)
+    first = budget.charge(charges)
+    ticket = first.ticket
+    first.give_back(replace(FIT.planned[1], uses=1))
+    first.give_back(replace(FIT.planned[1], uses=3))
+    assert first.ticket is None
+    with pytest.raises(BudgetError, match="do not pay for this one"):
+        budget.charge(charges, ticket)
+
+
+@pytest.mark.parametrize("k", [1, 10, 100, 1000])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_what_remains_of_pure_noise_given_back_can_be_spent(k, delta):
+    budget, plan = BudgetAccountant(1.0, delta), ReleasePlan.split(1.0, 0.0, {"a": 0.1, "b": 0.9})
+    budget.charge(charges_of(plan, "fit", "document")).give_back(plan.planned[1])
+    epsilon = budget.remaining(k, "pure")["epsilon"]
+    assert k * epsilon == pytest.approx(0.9)
+    cost = PrivacyCost(epsilon=epsilon)
+    budget.charge([LedgerEntry("fit", "c", k, cost, "document")])
+    assert budget.total()[0] == pytest.approx(1.0)
 
 
 def test_equal_fits_share_a_part():

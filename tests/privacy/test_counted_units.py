@@ -113,6 +113,14 @@ def test_nothing_is_released_before_the_count():
     assert row.sensitivity == pytest.approx(5.0 / ask.n_units, rel=1e-12)
 
 
+def test_what_was_given_back_is_not_divided_again():
+    with opened(plan_of().before_count()) as ask:
+        ask.count_units(plan_of())
+        ask.give_back(WordFrequencies)
+        with pytest.raises(RuntimeError, match="before other releases"):
+            ask.divide(plan_of())
+
+
 SET_ASIDE = {"word_frequencies": 1e-8}
 OTHER_PLANS = {
     "more": (plan_of(1.01), DELTA),
