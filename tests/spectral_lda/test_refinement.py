@@ -128,7 +128,9 @@ def test_one_topic_asked_for_takes_the_budget_of_all_steps():
 def test_where_pairs_show_one_topic_the_budget_of_steps_is_given_back(seed, options, kind):
     budget = BudgetAccountant(0.1, 1e-6)
     lda = PrivateSpectralLDA(4, epsilon=0.1, random_state=0, accountant=budget, **options)
-    with pytest.warns(NotEnoughDataWarning, match="budget has back what EM steps that were not made"):
+    with pytest.warns(
+        NotEnoughDataWarning, match="budget has back what EM steps that were not made"
+    ):
         assert steps_of(lda, words_alone(seed)) == []
     assert lda.n_components_ == 1
     report, other = lda.privacy_report_, {"gaussian": "pure", "pure": "gaussian"}[kind]
