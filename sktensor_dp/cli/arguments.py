@@ -137,6 +137,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "directions in which people differ"),
     ("ratings forecast-ratings", "--each N", integer(1, 10**6), 20,
      "items that a person rates, about"),
+    ("forecast-ratings", "--stays N", integer(2, 10**7), None, "how many neighbouring items "
+     "a person rates, as months of a rotating panel; in place of --each"),
     ("ratings forecast-ratings", "--deviation X", POSITIVE, None, "typical distance of "
      "ratings from their average; see --forecast"),
     ("ratings forecast-ratings", "--direction-share X", SHARE, None,
@@ -303,6 +305,8 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
     for target in ("error", "average_error", "within"):
         if parsed[target] is not None and not options.find:
             parser.error(f"--{target.replace('_', '-')} needs --find epsilon or --find persons")
+    if options.stays is not None and "each" in options.given:
+        parser.error("--stays N is in place of --each N: give one")
     if options.average_error is not None:
         if options.rank and "rank" in options.given:
             parser.error("--average-error needs --rank 0: directions take budget from averages")

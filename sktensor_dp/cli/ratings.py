@@ -146,7 +146,7 @@ class Ratings(Run):
 
     def forecast(self, **changes: object) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
-        n, each = self.n_units, min(self.options.each, self.n_items)
+        n, stays, each = self.n_units, self.options.stays, float(self._each())
         model, (low, high) = self.forecaster("ratings", **changes), self.options.bounds
         deviation = self.options.deviation
         if deviation is None and low == math.floor(low) == high - 1:
@@ -154,8 +154,24 @@ class Ratings(Run):
             deviation = 0.5
         share = self.options.direction_share
         return model.forecast(
-            n * each, (n, self.n_items), deviation=deviation, component_share=share
-        )
+            max(round(n * each), 1), (n, self.n_items), deviation=deviation, component_share=share,
+            stays=stays,
+        )  # fmt: skip
+
+    def _each(self) -> float:
+        """Number of ratings of a person, by a public guess."""
+        stays, n_items = self.options.stays, self.n_items
+        if stays is None:
+            return float(min(self.options.each, n_items))
+        if stays >= n_items:
+            raise ValueError(f"--stays N must be less than the number of items, {n_items}")
+        return float(stays * n_items / (n_items + stays - 1))  # some come late, or leave early
+
+    def _how_many(self) -> str:
+        """Say how many ratings of each person are assumed, with a place before the option."""
+        if self.options.stays is not None:
+            return f"ratings of {self.options.stays} items next to each other{{}}--stays"
+        return f"about {counted(self.options.each, 'rating')}{{}}--each"
 
     def on_hidden(self) -> list[str]:
         """List of sentences: that noise hides how averages of items differ, or directions."""
@@ -212,6 +228,8 @@ class Ratings(Run):
     def is_enough(self) -> bool:
         """Return True if the forecast errors are at most those asked for."""
         forecast, (error, average_error) = self.forecast(), self._targets()
+        if self._chains(self.options.stays).panel_is_hidden:  # errors are too small
+            return False
         if math.inf > error >= (own := _of_own_averages(forecast)):
             raise ValueError(
                 f"--error must be below {own:.3g}: if ratings are typically {forecast.of_mean:.3g} "
@@ -231,18 +249,24 @@ class Ratings(Run):
         if math.isfinite(average_error):
             sought.append(
                 f"a standard error of {average_error:g} of averages of items that are rated as "
-                "often as others, by persons whose items are as by chance,"
+                f"often as others, by persons {self._whose_items()},"
             )
         said = " and ".join(sought)
         return said[0].upper() + said[1:]
 
+    def _whose_items(self) -> str:
+        """Say which items a person is assumed to rate."""
+        if self.options.stays is None:
+            return "whose items are as by chance"
+        return f"who rate {self.options.stays} items next to each other"
+
     def assumption(self) -> str:
         """Say what is assumed of ratings, how many there are, and how much directions hold."""
-        forecast, each = self.forecast(), counted(self.options.each, "rating")
+        forecast = self.forecast()
         share = f", and {_of_share(forecast)} (--direction-share)" if self.options.rank > 0 else ""
         return (
             f"ratings are typically {forecast.of_mean:.3g} from their average (--deviation), each "
-            f"person has about {each} (--each){share}"
+            f"person has {self._how_many().format(' (')}){share}"
         )
 
     def forecast_lines(self) -> list[str]:
@@ -255,7 +279,8 @@ class Ratings(Run):
                 f"{counted(self.n_items, 'item')}, such as {shown}; ratings of any other are left "
                 f"out.{self._named_again}"
             )
-        assumed, of_direction = f"about {counted(self.options.each, 'rating')} each, --each", ""
+        assumed = self._how_many().format(", " if self.options.stays else " each, ")
+        of_direction = ""
         if self.options.rank > 0:
             assumed += "; --direction-share"
             of_direction = (
@@ -297,13 +322,13 @@ class Ratings(Run):
             "Expected standard error of the average of an item that is rated as often as others: "
             f"{forecast.average_error(1):.2g}, of which {forecast.mean_error:.2g} is the same for "
             "all.",
-            *filter(None, [self._chains().on_forecast("items")]),
+            *filter(None, [forecast.on_chains(self._chains(self.options.stays), "items")]),
         ]
         if forecast.finds_components and if_found > alone:
             notes.append(
                 f"That is if a direction is found; if none is, or with --rank 0, about {alone:.2g}."
             )
-        if self.verdict() != "enough":
+        if self.verdict() != "enough" and self.options.stays is None:
             n = counted(math.ceil(forecast.entries_to_tell), self.unit)
             notes.append(
                 f"The average of an item that {n} or more rated errs by less than items differ."
@@ -410,11 +435,11 @@ class Ratings(Run):
             filter(None, [counted_errors, self._chains().on_errors("items"), *of_items])
         )
 
-    def _chains(self) -> Chains:
+    def _chains(self, stays: int | None = None) -> Chains:
         """Public numbers by which the fit measures how persons compare items, or not."""
         model = self.models["ratings"]
         part = 1.0 if math.isinf(model.epsilon) else model.epsilon / self.options.epsilon
-        return Chains(model, (self.n_units, self.n_items), part)
+        return Chains(model, (self.n_units, self.n_items), part, stays)
 
     def for_officer(self) -> str:
         """Say what was found, and what standard errors count."""

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import rounded_up
-from sktensor_dp.completion.plan import MOST_CONCURRENT, PersonPlan, plan_persons
+from sktensor_dp.completion.panel import Panel
+from sktensor_dp.completion.plan import MOST_CONCURRENT, plan_persons
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 
 BY_CHANCE = "Errors are for persons whose {rows} are as by chance. "
@@ -21,6 +22,14 @@ KEPT = (
 )
 FROM = "; from {} on this is measured, and errors are several times larger."
 NEEDS_DELTA = "; with a delta above 0 this is measured where persons are enough."
+OF_PANEL = (
+    "Errors of {rows} are for persons who stay in {stays} next to each other: the change from the "
+    "first to the last errs by {error:.2g}."
+)
+HIDDEN_PANEL = (
+    "For persons who stay in {stays} {rows} next to each other changes will come out several times "
+    "too small, and errors do not say all of it, as noise hides how persons compare {rows}"
+)
 TOO_MANY = f"; of more than {MOST_CONCURRENT} {{rows}} this is not measured."
 
 
@@ -48,6 +57,7 @@ class Chains:
     model: Any
     shape: tuple[int, ...]
     part: float = 1.0  # that the fit has of the epsilon a caller knows
+    stays: int | None = None  # in how many rows of mode 1 a unit stays, if it is said
 
     def on_errors(self, rows: str = "rows") -> str:
         """Sentences on errors where it is not measured; "" where it is, and for pairs of rows."""
@@ -68,6 +78,21 @@ class Chains:
         said = f"{PANEL}{self._of_modes(measured, 'in')} {MEASURED}; {of_hidden}"
         return BY_CHANCE.format(rows=f"{rows} of each mode") + said.format(rows=rows)
 
+    def on_panel(self, error: float, rows: str = "rows") -> str:
+        """Sentence on the `error` of the change from the first row to the last of those asked."""
+        if not self.panel_is_hidden:
+            return OF_PANEL.format(rows=rows, stays=self.stays, error=error)
+        last = np.arange(len(self.shape) - 1) == len(self.shape) - 2
+        return (HIDDEN_PANEL + self._way_out(last)).format(rows=rows, stays=self.stays)
+
+    @property
+    def panel_is_hidden(self) -> bool:
+        """True if noise hides how units compare rows that they stay in, as far as it is said."""
+        if self.stays is None:
+            return False
+        _, told = self._planned(self.model.epsilon, self.shape[self.model.unit_mode])
+        return not told[-1]
+
     def _hidden_and_measured(self) -> NDArray[np.bool_]:
         """Masks (2, n_shared) of shared modes with chains, by whether a fit hides or measures them.
 
@@ -76,7 +101,7 @@ class Chains:
         mode = self.model.unit_mode
         if mode is None:
             return np.zeros((2, 1), dtype=bool)
-        told = np.array(self._plan(self.model.epsilon, self.shape[mode]).with_concurrences)
+        _, told = self._planned(self.model.epsilon, self.shape[mode])
         return (np.delete(self.shape, mode) > 2) & np.stack([~told, told])
 
     def _of_modes(self, mask: NDArray[np.bool_], by: str = "of") -> str:
@@ -84,12 +109,16 @@ class Chains:
         modes = np.delete(np.arange(len(self.shape)), self.model.unit_mode)
         return of_modes(modes[mask].tolist(), len(modes), by)
 
-    def _plan(self, epsilon: float, n_units: int) -> PersonPlan:
-        """Plan of a fit of `n_units` at `epsilon`."""
+    def _planned(self, epsilon: float, n_units: int) -> tuple[bool, NDArray[np.bool_]]:
+        """Whether a fit of `n_units` at `epsilon` seeks components, and which modes it measures."""
         model, shape = self.model, list(self.shape)
         shape[model.unit_mode] = n_units
         rank, chooses = int(np.max(model.rank)), model._chooses_bounds
-        return plan_persons(shape, rank, model.unit_mode, epsilon, model.delta, chooses)
+        plan = plan_persons(shape, rank, model.unit_mode, epsilon, model.delta, chooses)
+        told = np.array(plan.with_concurrences)
+        if self.stays is not None:
+            told[-1] &= Panel(shape[-1], self.stays, n_units).is_known(plan)
+        return plan.seeks_components, told
 
     def _way_out(self, hidden: NDArray[np.bool_]) -> str:
         """End of the sentence: by how many persons or what epsilon modes would not be `hidden`."""
@@ -100,11 +129,11 @@ class Chains:
         if not few.any():
             return TOO_MANY
         n = _least_measured(
-            few, lambda n: self._plan(model.epsilon, n), lambda test: least_number(test, n_units)
+            few, lambda n: self._planned(model.epsilon, n), lambda test: least_number(test, n_units)
         )
         epsilon = _least_measured(
             few,
-            lambda whole: self._plan(max(self.part * whole, model.epsilon), n_units),
+            lambda whole: self._planned(max(self.part * whole, model.epsilon), n_units),
             least_epsilon,
         )
         ways = [] if n is None else [f"{rounded_up(n)} persons"]
@@ -113,14 +142,15 @@ class Chains:
 
 
 def _least_measured(
-    few: NDArray[np.bool_], plan: Callable[[Any], PersonPlan], least: Callable[[Any], Any]
-) -> Any:
-    """Least number from which on each ``plan(number)`` measures modes `few`; None without."""
+    few: NDArray[np.bool_], planned: Callable[[Any], tuple[bool, NDArray[np.bool_]]],
+    least: Callable[[Any], Any],
+) -> Any:  # fmt: skip
+    """Least number from which on each ``planned(number)`` measures modes `few`; None without."""
     # From some number on components are sought, which leaves less budget to concurrences.
-    seeking = least(lambda number: plan(number).seeks_components)
+    seeking = least(lambda number: planned(number)[0])
 
     def is_measured(number: Any) -> bool:
         numbers = {number, number if seeking is None else max(number, seeking)}
-        return all(np.array(plan(one).with_concurrences)[few].all() for one in numbers)
+        return all(planned(one)[1][few].all() for one in numbers)
 
     return least(is_measured)

@@ -35,6 +35,7 @@ class Errors(NamedTuple):
     mean_error: float
     mean_error_if_found: float  # where components are found in any case
     entries_to_tell: float = math.nan
+    change_variance: float = math.nan
 
 
 def entry_errors(

@@ -48,6 +48,7 @@ from sktensor_dp.completion.inputs import (
     with_numbered_units,
 )
 from sktensor_dp.completion.model import EntryModel, SharedModel, count_components
+from sktensor_dp.completion.panel import check_stays
 from sktensor_dp.completion.person_recipe import fit_persons
 from sktensor_dp.completion.plan import (
     ASSUMED,
@@ -421,6 +422,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         deviation: float | None = None,
         bias_deviation: float | None = None,
         component_share: float | None = None,
+        stays: int | None = None,
     ) -> CompletionForecast:
         """Say what error to expect, from public numbers alone.
 
@@ -444,6 +446,10 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             as the rank: forecast at the rank that you expect, also if a fit asks for more. By
             default .08 of two or three, .04 at rank 1. Whether a fit seeks any follows from other
             public numbers.
+        stays : int, optional
+            In how many neighbouring rows of mode 1 a unit has entries, where units come and go, as
+            in a rotating panel: 3 of 12 months. Errors are then those that a fit will state for a
+            trend. It needs two modes and ``unit_mode=0``; by default rows are as by chance.
 
         Returns
         -------
@@ -454,7 +460,8 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         ------
         ValueError
             If a size is not an int >= 1, the shape has one mode, or biases and components
-            are assumed to have all of the variance.
+            are assumed to have all of the variance; or if `stays` is no number of rows of two modes
+            in which so many entries have room.
         """
         self._check_parameters()
         low, high = checked_bounds(self)
@@ -469,10 +476,11 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         self._warn_of_budget(plan.releases)
         width, most = 1.0 if self._chooses_bounds else high - low, self._most_components(ranks)
         assumed = Assumed.given(width, deviation, bias_deviation, component_share, most, len(size))
-        forecast = forecast_completion(n_observed, size, plan, width, most, assumed)
+        check_stays(stays, n_observed, size, self.unit_mode)
+        forecast = forecast_completion(n_observed, size, plan, width, most, assumed, stays)
         question = Question.of(
             self, n_observed=n_observed, shape=size, deviation=deviation,
-            bias_deviation=bias_deviation, component_share=component_share,
+            bias_deviation=bias_deviation, component_share=component_share, stays=stays,
         )  # fmt: skip
         return replace(forecast, _question=question)
 

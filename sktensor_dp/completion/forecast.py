@@ -35,10 +35,11 @@ def forecast_completion(
     width: float,
     rank: int,
     assumed: Assumed,
+    stays: int | None = None,
 ) -> "CompletionForecast":
     """Forecast of a plan's errors, in units of values; `width` is that of the bounds."""
     if isinstance(plan, PersonPlan):
-        errors = person_errors(n_observed, shape, plan, assumed, rank)
+        errors = person_errors(n_observed, shape, plan, assumed, rank, stays)
     else:
         errors = entry_errors(n_observed, shape, plan, assumed, rank)
     as_expected, if_found = map(tuple, (width * np.sqrt(errors.bias_variances)).tolist())
@@ -53,6 +54,7 @@ def forecast_completion(
         mean_error_if_found=width * errors.mean_error_if_found,
         of_predict=width * errors.of_predict,
         entries_to_tell=errors.entries_to_tell,
+        change_error=width * math.sqrt(errors.change_variance),
     )  # fmt: skip
 
 
@@ -101,6 +103,9 @@ class CompletionForecast(InvertibleForecast):
     entries_to_tell : float
         With a ``unit_mode``, number of entries from which the bias of a row of the first other
         mode errs by less than biases differ; NaN without.
+    change_error : float
+        With `stays`, expected standard error of the change from the first row to the last, as the
+        root of the sum of squares of their ``bias_errors_``; NaN without.
 
     Examples
     --------
@@ -126,6 +131,7 @@ class CompletionForecast(InvertibleForecast):
     mean_error_if_found: float
     of_predict: float
     entries_to_tell: float
+    change_error: float
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def epsilon_for(self, error: float, mode: int | None = None) -> float | None:
@@ -176,7 +182,7 @@ class CompletionForecast(InvertibleForecast):
     def _test_of(self, error: float, mode: int | None) -> Callable[[Self], bool]:
         """Test of whether a forecast has at most this `error` of predictions, or of averages."""
         if mode is None:
-            return lambda other: other.of_model <= error
+            return lambda other: other.of_model <= error and not other._chains.panel_is_hidden
         parameters, n_modes = self._asked().parameters, len(self.bias_errors)
         if mode not in range(n_modes) or mode == parameters["unit_mode"]:
             raise ValueError(
@@ -188,7 +194,10 @@ class CompletionForecast(InvertibleForecast):
                 "Of averages no epsilon is the least where components are sought, which take "
                 "budget from them: forecast PrivateCPCompletion(0)."
             )
-        return lambda other: other.average_error(mode) <= error
+        # Where noise hides a panel, errors are too small.
+        return lambda other: (
+            other.average_error(mode) <= error and not other._chains.panel_is_hidden
+        )
 
     def average_error(self, mode: int, *, if_found: bool = False) -> float:
         """Expected standard error of the average of a row, which is its bias plus the mean.
@@ -251,7 +260,8 @@ class CompletionForecast(InvertibleForecast):
             def with_each(each: int) -> bool:
                 return self._again(n_observed=each * n_units).finds_components
 
-            if self.seeks_components:  # which depends on no number of entries
+            # Seeking depends on no number of entries, of which a panel leaves no choice.
+            if self.seeks_components and question.numbers["stays"] is None:
                 least_by_change["each"] = least_number(with_each, most=n_cells // n_units)
         helping = {
             name: float(least)
@@ -365,7 +375,8 @@ class CompletionForecast(InvertibleForecast):
         """``"enough"`` to tell biases apart, ``"may be enough"``, or ``"likely too few"``.
 
         ``"likely too few"`` says that with a ``unit_mode`` even a row in which all units have
-        entries has a bias that errs by as much as biases differ, and without one that
+        entries has a bias that errs by as much as biases differ (with `stays`, an average row, or
+        that noise hides how units compare rows), and without one that
         `hidden_modes` are not empty.
         """
         asked = self._asked()
@@ -373,6 +384,9 @@ class CompletionForecast(InvertibleForecast):
         is_hidden = bool(self.hidden_modes)
         if mode is not None:
             is_hidden = min(n_observed, asked.numbers["shape"][mode]) < self.entries_to_tell
+        if asked.numbers["stays"] is not None:  # no row has more entries than others
+            is_wide = self.bias_errors[-1] > self.bias_deviation
+            is_hidden = is_hidden or is_wide or self._chains.panel_is_hidden
         if is_hidden:
             return "likely too few"
         return "may be enough" if self._unseen() else "enough"
@@ -409,13 +423,20 @@ class CompletionForecast(InvertibleForecast):
     @cached_property
     def chains(self) -> str:
         """Sentences on persons who keep to few rows, as in a rotating panel; "" without."""
-        return self._chains.on_forecast()
+        return self.on_chains(self._chains, "rows")
+
+    def on_chains(self, chains: Chains, rows: str) -> str:
+        """Sentences on `chains` of `rows`, by the errors of this forecast."""
+        if chains.stays is None:
+            return chains.on_forecast(rows)
+        return chains.on_panel(self.change_error, rows)
 
     @property
     def _chains(self) -> Chains:
         """Public numbers by which a fit measures how persons compare rows, or not."""
         question = self._asked()
-        return Chains(question.kind(**question.parameters), tuple(question.numbers["shape"]))
+        model, numbers = question.kind(**question.parameters), question.numbers
+        return Chains(model, tuple(numbers["shape"]), stays=numbers["stays"])
 
     @property
     def _is_assumed(self) -> bool:
@@ -439,7 +460,8 @@ class CompletionForecast(InvertibleForecast):
                 f"by {self.bias_deviation:.3g}: the expected error of a row with as many entries "
                 f"as others is {errors}."
             )
-            if self.verdict != "likely too few" and of_units:
+            by_chance = self._asked().numbers["stays"] is None
+            if self.verdict != "likely too few" and of_units and by_chance:
                 said += f" Those of rows with {self.entries_to_tell:,.0f} entries or more err less."
             return said
         if self.finds_components:

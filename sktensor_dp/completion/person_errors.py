@@ -24,6 +24,7 @@ from sktensor_dp.completion.effect_release import (
     weights_of_least_error,
 )
 from sktensor_dp.completion.entry_errors import Errors
+from sktensor_dp.completion.panel import ErrorsOfRow, Panel
 from sktensor_dp.completion.plan import Assumed, PersonPlan, judged_sweeps, row_weight, trial_sweeps
 from sktensor_dp.completion.pull import OfClips, Pull, pull_by_clip
 from sktensor_dp.completion.shared_biases import (
@@ -53,24 +54,30 @@ from sktensor_dp.tensor.shared_parameters import (
 
 
 def person_errors(
-    n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int
-) -> Errors:
-    """Expected errors where units are persons."""
+    n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int,
+    stays: int | None = None,
+) -> Errors:  # fmt: skip
+    """Expected errors where units are persons.
+
+    With `stays`, each has entries in so many neighbouring rows of mode 1, the only one beside.
+    """
     # Units without entries do not count.
     n_units = min(n_observed, shape[plan.unit_mode])
     shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
     each = n_observed / n_units
     # If the trial ends the search, the level and biases get the budget of sweeps left.
     for_biases = plan.sweeps_for_biases if plan.n_sweeps > 0 else 0
-    rows, more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases)
-    if_found = biases = _bias_variances(rows, assumed)
+    panel = None if stays is None else Panel(shape[-1], stays, n_units)
+    rows, more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases, panel)
+    (biases, of_change) = if_found, _ = _bias_variances(rows, plan, assumed, panel)
     explained, by_sweep = None, False
     if plan.n_sweeps > 0:
-        more_biases = _bias_variances(more_rows, assumed)
+        more_biases, more_of_change = _bias_variances(more_rows, plan, assumed, panel)
         gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
             rows, biases, by_sweep = more_rows, more_biases, True
+            of_change = more_of_change
     residual, of_biases = assumed.about_biases, math.fsum(biases)
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
@@ -84,6 +91,7 @@ def person_errors(
         bias_variances=of_modes, mean_error=mean_error, of_predict=of_predict,
         mean_error_if_found=mean_error_if_found,
         entries_to_tell=rows[0].entries_to_tell(assumed.bias_deviation),
+        change_variance=of_change,
     )  # fmt: skip
 
 
@@ -115,11 +123,24 @@ def _mean_error(
     return math.hypot(shrunk, math.sqrt(of_means / n_units))
 
 
-def _bias_variances(rows: list["_RowErrors"], assumed: Assumed) -> list[float]:
-    """Error variance of an average row's bias of each shared mode."""
-    return assumed.shrunk(
-        [e.noise / e.weight**2 + e.sampling / e.weight / e.norm + e.shift**2 for e in rows]
-    )
+def _bias_variances(
+    rows: list["_RowErrors"], plan: PersonPlan, assumed: Assumed, panel: Panel | None
+) -> tuple[list[float], float]:
+    """Error variances of an average row's bias of each shared mode, and of a change.
+
+    The change is from the first row of a `panel` to the last; NaN without one.
+    """
+    errors = [
+        ErrorsOfRow(e.noise / e.weight**2, e.sampling / e.weight / e.norm, e.shift**2, e.blocks)
+        for e in rows
+    ]
+    variances = assumed.shrunk([math.fsum(of_row[:3]) for of_row in errors])
+    if panel is None:
+        return variances, math.nan
+    if not plan.with_concurrences[-1]:  # fits take rows to be by chance
+        return variances, 2 * variances[-1]
+    of_rows = panel.variances(errors[-1], plan, assumed)
+    return [*variances[:-1], float(np.mean(of_rows))], float(of_rows[0] + of_rows[-1])
 
 
 class _RowErrors(NamedTuple):
@@ -130,6 +151,7 @@ class _RowErrors(NamedTuple):
     shift: float  # root mean square error by clips, as residuals are not normal
     weight: float  # w of an average row
     norm: float  # each entry weighs one over it
+    blocks: Floats  # (2,): weights of units with entries in several rows, and in one
 
     def entries_to_tell(self, bias_deviation: float) -> float:
         """Number of entries with which the bias of a row errs by as much as biases differ."""
@@ -145,11 +167,12 @@ class _RowErrors(NamedTuple):
 
 
 def _errors_of_rows(
-    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int
-) -> tuple[list[_RowErrors], list[_RowErrors]]:
+    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int,
+    panel: Panel | None,
+) -> tuple[list[_RowErrors], list[_RowErrors]]:  # fmt: skip
     """Errors of biases of each shared mode, with their own budget, and with that of `sweeps` too.
 
-    `each` is the number of entries of a unit.
+    `each` is the number of entries of a unit, in rows as in the `panel`, if any.
     """
     usual, more = list[_RowErrors](), list[_RowErrors]()
     n_cells = math.prod(shape) // shape[plan.unit_mode]
@@ -160,6 +183,8 @@ def _errors_of_rows(
         # those of order 1 one over `each`, times the root of the part of the unit's entries in
         # other rows if there are any.
         norm = _norm_in_rows(each, n_rows, n_cells)
+        if panel is not None:
+            in_one, norm = panel.alone, each / panel.weight
         if not plan.costs_of_biases()[place].mu > 0:  # pure noise: order 1
             in_others = max(1 - (norm / each) ** 2, 0.5)
             norm = each / (in_one + (1 - in_one) * math.sqrt(in_others))
@@ -173,7 +198,7 @@ def _errors_of_rows(
             blocks = weights_by_size(weight * parts, 1 / norm, noise, sampling)
             noise *= float(blocks @ blocks / (blocks @ parts) ** 2)
             sampling *= float(blocks**2 @ parts / (blocks @ parts) ** 2)
-            errors.append(_RowErrors(noise, sampling, shift, weight, norm))
+            errors.append(_RowErrors(noise, sampling, shift, weight, norm, blocks))
     return usual, more
 
 

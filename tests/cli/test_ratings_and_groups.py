@@ -976,6 +976,28 @@ def test_answers_about_averages_are_for_rows_by_chance(command):
     assert "rated as often as others, by persons whose items are as by chance, from --per" in answer
 
 
+def test_a_forecast_for_persons_who_stay_says_where_changes_are_lost(command):
+    asked = ("--items", 12, "--bounds", 1, 5, "--rank", 0, "--stays", 3)
+    few = command("forecast", "ratings", *asked, "--persons", 900, "--epsilon", 1).out
+    said = "changes will come out several times too small, and errors do not say all of it"
+    assert few.startswith("Likely too few: ")
+    assert re.search(rf"{said}, .* from about 1,\d00 persons or epsilon 2\.\d+ on this is", few)
+    more = command("forecast", "ratings", *asked, "--persons", 3000).out
+    assert "(3,000 persons at epsilon 4; assumed: ratings of 3 items next to each other, -" in more
+    change = re.search(r"stay in 3 next to each .* first to the last errs by ([\d.]+)\.", more)
+    assert 0.3 < float(change[1]) < 0.5
+    sought = ("--find", "persons", "--average-error")
+    # Errors that noise makes too small, of fewer persons, are no answer.
+    for error in (0.1, 0.2, 0.5):
+        found = command("forecast", "ratings", *asked, *sought, error, "--epsilon", 1).out
+        answer = re.search(r"who rate 3 items next to .* from --persons (\d+) on at", found)
+        assert int(answer[1]) > 1500
+    wide = command("forecast", "ratings", *asked[:-1], 12, "--persons", 900, status=2)
+    assert "--stays N must be less than the number of items, 12" in wide.err
+    both = command("forecast", "ratings", *asked, "--each", 3, "--persons", 900, status=2)
+    assert "--stays N is in place of --each N: give one" in both.err
+
+
 def test_a_forecast_of_ratings_says_what_directions_cost(command):
     asked = ("--bounds", 1, 5, "--epsilon")
     larger = ("--persons", 3000, "--items", 300, *asked)

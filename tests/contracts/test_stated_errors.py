@@ -1,5 +1,6 @@
 """Standard errors of averages hold, with and without components, also of rows far from the mean."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -384,3 +385,21 @@ def test_changes_of_a_rotating_panel(panel, seed):
     # may be as large as bounds allow, and was drawn to be smaller.
     assert 0.02 < np.mean(squares) < chi2.isf(1e-5, 8) / 8
     assert abs(np.mean(slopes) - 1) < 4 * np.mean(errors) / 2
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(900, 4.0), (3000, 1.0), (3000, 4.0)])
+def test_forecasts_of_panels_are_what_fits_state(n, epsilon, seed):
+    """Errors of the change from the first period to the last, and of averages."""
+    panel, rng, stated = Panel((n, 12), 3, epsilon), np.random.default_rng(seed), []
+    model = PrivateCPCompletion(0, bounds=(1, 5), shape=(n, 12), unit_mode=0, epsilon=epsilon)
+    for number in range(9):
+        seen, y = panel.data(rng)
+        with unsafe_seeded_noise(100 * seed + number):
+            errors = model.fit(np.argwhere(seen), y[seen]).bias_errors_[1]
+        stated.append((math.hypot(errors[0], errors[-1]), np.sqrt(np.mean(errors**2))))
+    known = {"deviation": 0.95, "bias_deviation": 0.39}
+    forecast = model.forecast(round(n * 36 / 14), (n, 12), stays=3, **known)
+    # Medians of 30 fits were up to a fifth below, and fits vary by a third or more.
+    ratios = np.array([forecast.change_error, forecast.bias_errors[1]]) / np.median(stated, axis=0)
+    assert np.all((ratios > 0.6) & (ratios < 2.0))
+    assert forecast.bias_errors[1] > 1.5 * model.forecast(2 * n, (n, 12), **known).bias_errors[1]

@@ -1,0 +1,172 @@
+"""Panels: each unit stays in some neighbouring rows of a mode, which decides errors of effects."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from sktensor_dp.checks.parameters import shown
+from sktensor_dp.completion.concurrences import LARGEST_EDGE, Concurrences, solved
+from sktensor_dp.completion.hidden_axes import mixture, variances_of_differences
+from sktensor_dp.completion.plan import Assumed, PersonPlan
+from sktensor_dp.queries.person_entries import RowConcurrences
+from sktensor_dp.tensor import defaults as kernel_defaults
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.largest_of_noise import edge_of_noise
+
+# Number of draws of noise in concurrences, of whose errors the forecast is the median.
+N_DRAWS = 9
+
+
+class ErrorsOfRow(NamedTuple):
+    """Variances of the effect of a row of mean weight in released sums, in widths of bounds."""
+
+    noise: float
+    sampling: float
+    by_clips: float
+    blocks: Floats  # (2,): weights of units with entries in several rows, and in one
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Rows of a mode in a row, of which each unit has entries in `stays` neighbouring ones.
+
+    Units come and go at a constant rate: at both ends some have entries in fewer rows.
+    """
+
+    n_rows: int
+    stays: int
+    n_units: int
+
+    def weights(self) -> tuple[Floats, Floats]:
+        """Weight of a unit in each row, if it has entries in several rows, and in that row alone.
+
+        Each is of shape (n_rows,).
+        """
+        seen, lengths = self._seen_and_lengths()
+        weights = seen / np.sqrt(lengths)[:, None] / len(seen)
+        return weights[lengths > 1].sum(axis=0), weights[lengths == 1].sum(axis=0)
+
+    @property
+    def weight(self) -> float:
+        """Mean weight of a unit in all rows together."""
+        return float(np.sum(self.weights()))
+
+    @property
+    def alone(self) -> float:
+        """Share of units that have entries in one row alone."""
+        return float(np.mean(self._seen_and_lengths()[1] == 1))
+
+    def concurrences(self) -> Floats:
+        """Expected sums (n_rows, n_rows) of `RowConcurrences`."""
+        seen, lengths = self._seen_and_lengths()
+        # A unit has as many entries in each of its rows.
+        of_unit = 1 / (np.sqrt(lengths) * np.maximum(lengths - 1, 1))
+        sums = self.n_units / len(seen) * (seen.T * of_unit) @ seen
+        np.fill_diagonal(sums, 0.0)
+        return np.asarray(sums)
+
+    def is_known(self, plan: PersonPlan) -> bool:
+        """True if a fit of a plan measures how units compare rows of the last mode."""
+        if not plan.with_concurrences[-1]:
+            return False
+        edge = edge_of_noise(_sigma_of(plan), self.n_rows)
+        return bool(edge < LARGEST_EDGE * self.concurrences().sum() / self.n_rows)
+
+    def variances(self, errors: ErrorsOfRow, plan: PersonPlan, assumed: Assumed) -> Floats:
+        """Error variances (n_rows,), in squared widths of bounds, that a fit will state.
+
+        For any two rows they add up to that of their difference. Effects are those of a trend.
+        """
+        several, alone = errors.blocks[:, None] * self.weights()
+        relative = (several + alone) / np.mean(several + alone)
+        trend = np.linspace(-1.0, 1.0, self.n_rows)
+        fit = _Fit(
+            part=several / (several + alone), noise=errors.noise / relative**2,
+            sampling=errors.sampling / relative,
+            trend=trend * assumed.bias_deviation / np.std(trend),
+            prior=self.n_rows * kernel_defaults.LEVEL_VARIANCE * assumed.about_biases,
+            excess=Concurrences.of_sums(self.concurrences(), 0.0).excess,
+        )  # fmt: skip
+        rng, sigma, found = np.random.default_rng(0), _sigma_of(plan), list[Floats]()
+        for _ in range(N_DRAWS):
+            sums = self.concurrences()
+            sums += sigma * rng.standard_normal(sums.shape)
+            np.fill_diagonal(sums, 0.0)
+            found.append(fit.variances(Concurrences.of_sums(sums, sigma), rng))
+        own = fit.noise + fit.sampling
+        more = np.maximum(np.median(found, axis=0) - own, 0.0)
+        return np.asarray(assumed.shrunk(list(own + errors.by_clips))) + more
+
+    def _seen_and_lengths(self) -> tuple[Floats, Floats]:
+        """Rows (n_stays, n_rows), 1 in each that a unit has entries in, and their numbers."""
+        first = np.arange(1 - self.stays, self.n_rows)[:, None]
+        rows = np.arange(self.n_rows)
+        seen = ((rows >= first) & (rows < first + self.stays)).astype(float)
+        return seen, seen.sum(axis=1)
+
+
+def _sigma_of(plan: PersonPlan) -> float:
+    """Deviation of noise in a sum of `RowConcurrences`."""
+    mu = plan.releases.cost_of(RowConcurrences.name).mu
+    return 0.0 if math.isinf(mu) else RowConcurrences.largest_distance / mu
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Fit of effects of a panel by concurrences, as of `SharedBiases`, for random data."""
+
+    part: Floats  # (n_rows,): of a row's entries, those of units with several rows
+    noise: Floats  # (n_rows,): variances of effects by noise
+    sampling: Floats  # (n_rows,): by entries
+    trend: Floats  # (n_rows,): true effects
+    prior: float  # variance of effects along an axis, at least
+    excess: Floats  # (n_rows, n_rows): that of `Concurrences` without noise
+
+    def variances(self, known: Concurrences, rng: np.random.Generator) -> Floats:
+        """Error variances (n_rows,) by noisy concurrences."""
+        shown, true = (
+            np.eye(len(self.part)) - self.part[:, None] * excess
+            for excess in (known.excess, self.excess)
+        )
+        own, noise = rng.standard_normal((2, len(self.part)))
+        seen = true @ (self.trend + own * np.sqrt(self.sampling)) + noise * np.sqrt(self.noise)
+        # Rounds are about effects found so far.
+        about, covariances, _ = solved(shown, seen, self.noise, self.sampling, self.prior)
+        variances = covariances.diagonal()
+        if known.hidden is None:
+            return variances
+        by_law = []
+        for excess in known.hidden.laws():
+            shown, at = np.eye(len(self.part)) - self.part[:, None] * excess, about
+            for _ in range(2):
+                mixed = known.hidden.mixed(at - about.mean(), self.part)
+                found = solved(
+                    shown, seen + (shown - true) @ about, self.noise, self.sampling, self.prior,
+                    len(seen) / 12, mixed,
+                )  # fmt: skip
+                at = (at + found[0]) / 2
+            by_law.append(found)
+        _, covariances = mixture(*zip(*by_law, strict=True))
+        return np.maximum(variances_of_differences(covariances), variances)
+
+
+def check_stays(
+    stays: object, n_observed: int, shape: tuple[int, ...], unit_mode: int | None
+) -> None:
+    """Refuse a number of rows that no unit can stay in, or in which its entries have no room."""
+    if stays is None:
+        return
+    if unit_mode != 0 or len(shape) != 2:
+        raise ValueError("stays needs unit_mode=0 and a shape of two lengths: units and rows.")
+    if not isinstance(stays, int | np.integer) or not 2 <= stays < shape[1]:
+        raise ValueError(
+            f"stays must be an int from 2 on, less than the {shape[1]} rows of mode 1; got "
+            f"{shown(stays)}."
+        )
+    room = int(stays) * shape[0]
+    if n_observed > room:
+        raise ValueError(
+            f"n_observed must be at most {room}, if units stay in {stays} rows; got {n_observed}."
+        )
