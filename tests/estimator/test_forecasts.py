@@ -56,7 +56,7 @@ REFUSED = [
     (PrivateCountVectorizer(vocabulary=["a"]), (10,), {}, "vocabulary must be None"),
     (PrivateCountVectorizer(delta=0), (10,), {}, "delta=0 cannot protect"),
     (PrivateCountVectorizer(), (0,), {}, "n_documents must be an int >= 1"),
-    (PrivateCountVectorizer(), (10,), {"document_length": 0}, "document_length must be an int >="),
+    (PrivateCountVectorizer(), (10,), {"document_length": 0}, "document_length must be a number"),
     (PrivateCountVectorizer(epsilon=-1.0), (10,), {}, "'epsilon' parameter"),
     (PrivateGaussianMixture(3), (10, 2), {}, "'data_norm' parameter .* must be given"),
     (PrivateGaussianMixture(3, data_norm=1.0), (10, 2), {"deviation": 0}, "deviation must be a nu"),
