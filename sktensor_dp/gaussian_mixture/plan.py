@@ -40,6 +40,12 @@ ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 # released shapes (1); temporaries (5); and for missing cells an inverse and parts (5). Single ones:
 # second moments, covariances, and the workspaces of LAPACK.
 LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 17, 12
+# Most (p, p) matrices of the p entries of a shape where cells of groups are missing: for each group
+# information, its symmetric part and eigenvectors, and a temporary; of one group its addends (5)
+# and a copy and the workspace of LAPACK.
+INFORMATION_MATRICES, SINGLE_INFORMATION = 4, 8
+# Most parameters for which `means_interval` decomposes the information matrix.
+MOST_SCORES = 5000
 # A forecast knows no data: it says what may hide groups, or leave several without intervals.
 ASSUMED = (
     "Groups are assumed to be well apart, with equally many samples and all cells. Name columns of "
@@ -117,10 +123,8 @@ def plan_mixture(
 
 def no_intervals_by(estimator: Any, n_samples: float, n_features: int) -> str:
     """Public reason why means have no intervals; empty if they have."""
-    # Most parameters for which `means_interval` decomposes the information matrix.
-    most_scores = 5000
-    if n_scores(estimator.n_components, n_features) > most_scores:
-        return f"there are over {most_scores} parameters"
+    if n_scores(estimator.n_components, n_features) > MOST_SCORES:
+        return f"there are over {MOST_SCORES} parameters"
     needed = rows_needed(estimator, n_features)
     if n_samples < needed:
         return f"there are fewer than the {needed} samples that a forecast asks for"
@@ -149,6 +153,8 @@ def check_memory(k: int, n_features: int) -> None:
     candidates = 3.0 * TRIES * n_spheres * min(n_at_start, d)  # for centres of spheres
     fit = f"A fit of {counted(k, 'group')} of {counted(n_features, 'feature')}"
     held = matrices * (d + 1) ** 2 + candidates + a_pair * n_spheres**2 + WORKSPACE
+    if k > 1 and n_scores(k, n_features) <= MOST_SCORES:
+        held += (INFORMATION_MATRICES * k + SINGLE_INFORMATION) * n_unique(n_features, 2) ** 2
     check_feasible(held, fit, "Fit fewer of either.")
 
 

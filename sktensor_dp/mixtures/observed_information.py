@@ -10,13 +10,9 @@ from sktensor_dp.tensor.arrays import Floats
 # Number of rows of each group that are drawn for their patterns of observed cells.
 ROWS = 400
 # Part of rows in which the same cells are missing as in a dropout, those of the columns that rows
-# lack most. Otherwise they are independent. With half, steps are at most twice too long for rows
-# that are all one or the other, and do not overshoot.
+# lack most. Otherwise they are independent. Were rows all one or the other, steps would be too long
+# by the inverse of their part; from 2 on they diverge, so only this part is safe for both.
 TOGETHER = 0.5
-# Largest prior variance of the distance to convergence of an entry of a whitened shape.
-LARGEST_VARIANCE = 0.1
-# Largest part of the information of whole rows that counts as less.
-LESS = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,16 +43,18 @@ class ObservedInformation:
     def whole_shapes(self, shapes: Floats, noise: Floats) -> Floats:
         """Symmetric matrices (k, d, d), or (1, d, d), of which steps make this part.
 
-        Distances of entries to convergence are normal a priori, with a variance estimated from
-        all that have less information than whole rows, beyond the `noise` on an entry.
+        Distances of entries to convergence are normal a priori, with a variance estimated beyond
+        the `noise` on an entry; each counts by the information that it lacks. Eigenvalues of such
+        matrices reach twice the root of d times the variance: 1 at most, or shapes would not stay
+        positive.
         """
         values, vectors = self.shapes
         first, second = np.triu_indices(shapes.shape[-1])
         entries = np.einsum("jab,ja->jb", vectors, shape_entries(shapes))
-        seen, noise = values * (values < LESS), noise[:, None]
-        excess = (np.square(entries) - noise**2) * seen**2
-        variances = excess.sum(axis=1) / np.maximum((seen**4).sum(axis=1), 1e-300)
-        variances = np.clip(variances, 0.0, LARGEST_VARIANCE)[:, None]
+        lacks, noise = (1 - values) * values**2, noise[:, None]
+        excess = (np.square(entries) - noise**2) * lacks
+        variances = excess.sum(axis=1) / np.maximum((lacks * values**2).sum(axis=1), 1e-300)
+        variances = np.clip(variances, 0.0, 1 / (4 * shapes.shape[-1]))[:, None]
         entries = np.einsum("jab,jb->ja", vectors, entries * _gains(values, noise, variances))
         entries *= np.where(first == second, np.sqrt(2), 1.0)
         found = np.zeros_like(shapes)

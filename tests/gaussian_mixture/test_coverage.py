@@ -489,7 +489,7 @@ def test_gaps_of_one_column_do_not_widen_intervals_of_complete_ones(seed):
         X[rng.random(3000) < 0.4, 0] = np.nan
         model = PrivateGaussianMixture(1, data_norm=2.0, epsilon=3.0, random_state=0).fit(X)
         # Noise of means alone, which is the same for all.
-        found = model._mean_errors.missed[0, 1:][model._mean_errors.observed == 1]
+        found = model._mean_errors.missed[0, 1:][model._mean_errors.observed[0] == 1]
         np.testing.assert_allclose(found, found[:1].repeat(len(found)))
         n_complete += len(found)
     # Two deviations of noise let one in forty of them lack cells.
