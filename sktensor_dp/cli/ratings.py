@@ -32,9 +32,9 @@ ERRORS = (
     "difference of two errs by the root of both squares less twice that of this part. An average "
     "is for persons who rate equally high on the whole: the plain average of an item differs if "
     "those who rate it are harsher or kinder. Where people rate what they like, "
-    "averages over everybody would be lower, by more than these errors. Items that few rate are "
-    "drawn to the mean, and err by more if they are far worse. An average over many, as all items "
-    "of one shop, is drawn to it by {:.0%}, which these errors do not say: average_rows() of "
+    "or stop after a low answer, averages over everybody would be lower, by more than these "
+    "errors. Items that few rate are drawn to the mean, and err by more if they are far worse. An "
+    "average over many, as all items of one shop, is drawn to it by {:.0%}, which these errors do not say: average_rows() of "
     "ratings.model, in Python, takes that back, but for shops that persons keep to."
 )
 ORDER = (

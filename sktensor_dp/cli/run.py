@@ -387,6 +387,8 @@ class Run:
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
             for name, value in vars(self.options).items() if value and name not in UNSTATED
         }  # fmt: skip
+        if self.options.one_row_each:
+            stated["one row each"] = "as the run was told, not checked"
         if self.options.no_check:
             stated["checked first"] = "no, by --no-check"
         if self.checked is not None:

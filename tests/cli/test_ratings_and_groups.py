@@ -690,7 +690,9 @@ def test_ids_of_rows_are_no_persons(command, request, file, asked):
         assert "--one-row-each says that each has" in said
         went_on = command(*by_id, "--no-check").err
         assert "Accepted by --no-check: hardly any person has several rows" in went_on
-        assert "Accepted by" not in command(*by_id, "--one-row-each", "--output", "one").err
+        declared = command(*by_id, "--one-row-each", "--output", "one").err
+        assert "Accepted by" not in declared
+        assert "one row each: as the run was told, not checked" in declared
 
 
 def test_laboratory_values_are_analysed_as_logs(command, tmp_path):
