@@ -34,8 +34,9 @@ ERRORS = (
     "those who rate it are harsher or kinder. Where people rate what they like, "
     "or stop after a low answer, averages over everybody would be lower, by more than these "
     "errors. Items that few rate are drawn to the mean, and err by more if they are far worse. An "
-    "average over many, as all items of one shop, is drawn to it by {:.0%}, which these errors do not say: average_rows() of "
-    "ratings.model, in Python, takes that back, but for shops that persons keep to."
+    "average over many, as all items of one shop, is drawn to it by {:.0%}, which these errors do "
+    "not say: average_rows() of ratings.model, in Python, takes that back, but for shops that "
+    "persons keep to."
 )
 ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
