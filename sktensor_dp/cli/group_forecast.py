@@ -50,15 +50,16 @@ class GroupForecast(NamedTuple):
         if few_texts < 1:
             ahead = (
                 " Lower ends are of persons who write about four texts each, of different groups; "
-                "of one text each noise is twice as large (--texts-per-person 1 has less)."
+                "of one text each noise is twice as large (the run has less with "
+                "--texts-per-person 1)."
             )
         if verdict:
             head, found = f"{verdict.capitalize()}: of", " found"
         else:
             ahead += (
                 " Where topics share most words, as those of short texts do, the upper ends hold. "
-                "Errors of topics, which their fit tells, add to that, and all but cancel in "
-                "differences. A run stops before it pays for shares that noise would hide."
+                "Errors of topics, which their fit tells, add to that; in differences they are in "
+                "proportion to these. A run stops before it pays for shares that noise would hide."
             )
         if bound > 1:
             if_uneven = (
@@ -84,8 +85,8 @@ class GroupForecast(NamedTuple):
         if not any(reaches):
             return ""
         return (
-            f", and errors of the topics found {_range(min(reaches), max(reaches))}, which are "
-            "alike in all groups and all but cancel in differences"
+            f", and errors of the topics found {_range(min(reaches), max(reaches))}, which in "
+            "differences between groups are in proportion to these"
         )
 
     def moved(self, least: float, most: float | None = None) -> str:

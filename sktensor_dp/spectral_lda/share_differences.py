@@ -1,7 +1,8 @@
 """Differences of shares between groups, and changes over time, with their intervals.
 
 Each is a linear contrast of released shares. Noise and chance differ from group to group, so that
-variances add up; errors of topics move the shares of all groups alike, and all but cancel.
+variances add up; errors of topics move shares of like groups alike, and a difference in proportion
+to it.
 """
 
 import re

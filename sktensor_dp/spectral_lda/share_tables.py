@@ -60,7 +60,7 @@ def table_on_screen(shares: Any) -> Table:
     if shares.mixing_covariance_ is not None:
         allows = (
             "noise, chance, and up to a fifth of other topics in each (mixing_std of table(); "
-            "differences hold hardly any of that)"
+            "differences have an error in proportion to them)"
         )
     notes += [*_on_marks(shares), *filter(None, [MERGED * shares.merged_])]
     notes += [
