@@ -54,6 +54,9 @@ ASSUMED = (
 )
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
+# Share of missing cells that hardly moves averages: a fit warns where noise may hide more, or where
+# a column surely lacks some.
+FEW_MISSING = 0.05
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from sktensor_dp.gaussian_mixture.fitted import (
     warnings_of_fewer_groups,
 )
 from sktensor_dp.gaussian_mixture.one_group import release_filled, unfinished
-from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
+from sktensor_dp.gaussian_mixture.plan import FEW_MISSING, MixturePlan, parameters_of_group
 from sktensor_dp.gaussian_mixture.step_release import (
     MOST_RADII,
     clipped_statistics,
@@ -69,9 +69,6 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 # Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
 # overlap, hundreds of steps that gain little more each may together gain as much as a group.
 NEAREST_GAIN = 1e-6
-# Share of missing cells that hardly moves averages: a fit warns where noise may hide more, or where
-# a column surely lacks some.
-FEW_MISSING = 0.05
 
 # For fits to persons, unless released numbers show that no cell is missing.
 UNEVEN = (
