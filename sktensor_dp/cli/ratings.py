@@ -15,7 +15,7 @@ from sktensor_dp.cli.public_lists import listed_name, public_columns, public_nam
 from sktensor_dp.cli.run import Run
 from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
-from sktensor_dp.completion.chains import Chains, on_kept, on_noise
+from sktensor_dp.completion.chains import Chains, on_items
 from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
@@ -35,8 +35,9 @@ ERRORS = (
     "or stop after a low answer, averages over everybody would be lower, by more than these "
     "errors. Items that few rate are drawn to the mean, and err by more if they are far worse. An "
     "average over many, as all items of one shop, is drawn to it by {:.0%}, which these errors do "
-    "not say: average_rows() of ratings.model, in Python, takes that back, but for shops that "
-    "persons keep to."
+    "not say: average_rows() of ratings.model, in Python, takes that back. Where each person keeps "
+    "to one shop, averages of shops are drawn by far more, up to all of it, and no error says so, "
+    "nor average_rows()."
 )
 ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
@@ -430,8 +431,7 @@ class Ratings(Run):
         model = self.models["ratings"]
         drawn = float(np.mean(model._shared.effects[0].drawn))
         counted_errors = ERRORS.format(model.mean_error_, drawn)
-        notes = [on for on in (on_kept, on_noise) if on([1], 1)[0] in model.privacy_report_.notes]
-        of_items = [on([1], 1)[0].replace("rows", "items") for on in notes]
+        of_items = on_items(model.privacy_report_.notes)
         return " ".join(
             filter(None, [counted_errors, self._chains().on_errors("items"), *of_items])
         )

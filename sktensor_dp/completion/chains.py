@@ -1,6 +1,6 @@
-"""Sentences on persons who keep to few rows next to each other, which errors may leave out."""
+"""Sentences on persons who keep to few rows, or have one, which errors may leave out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,17 @@ from sktensor_dp.estimator.forecast import least_epsilon, least_number
 
 BY_CHANCE = "Errors are for persons whose {rows} are as by chance. "
 PANEL = "For persons who keep to few {rows} next to each other, as waves of a rotating panel, "
-HIDDEN = "changes may come out several times too small, and errors do not say all of it"
+NOT_MEASURED = (
+    "Errors are for persons whose {rows} are as by chance, not for those who keep to few next to "
+    "each other, as waves of a rotating panel"
+)
+HIDDEN = "they are larger than stated"
 MEASURED = "they are several times larger, or need several times as many persons"
 KEPT = (
     "Persons keep to few {}, by released concurrences: errors count that, and exceed forecasts. "
     "Where they are large, averages need not be alike."
 )
-FROM = "; from {} on this is measured, and errors are several times larger."
+FROM = "; from {} on this is measured."
 NEEDS_DELTA = "; with a delta above 0 this is measured where persons are enough."
 OF_PANEL = (
     "Errors of {rows} are for persons who stay in {stays} next to each other: the change from the "
@@ -30,6 +34,12 @@ HIDDEN_PANEL = (
     "For persons who stay in {stays} {rows} next to each other changes will come out several times "
     "too small, and errors do not say all of it, as noise hides how persons compare {rows}"
 )
+ALONE = (
+    "is of persons with one of them alone: differences are those between averages of different "
+    "persons, and hold only if who has which does not depend on how high a person rates. Errors "
+    "do not count that."
+)
+IF_ALONE = " Where each person has one alone, differences are between averages of different people."
 TOO_MANY = f"; of more than {MOST_CONCURRENT} {{rows}} this is not measured."
 
 
@@ -41,8 +51,24 @@ def of_modes(modes: Sequence[int], n_shared: int, by: str = "of") -> str:
 def on_noise(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
     """Sentences, if any, on those of `n_shared` modes of whose chains noise leaves nothing."""
     rows = f"rows {of_modes(modes, n_shared)}".strip()
-    said = f"{BY_CHANCE}{PANEL}{HIDDEN}, as noise hides how persons compare {{rows}}."
+    said = f"{NOT_MEASURED}: noise hides how persons compare {{rows}}."
     return (said.format(rows=rows),) if modes else ()
+
+
+def on_alone(shares: Mapping[int, float], n_shared: int) -> tuple[str, ...]:
+    """Sentences on those of `n_shared` modes that persons with one row tell, by their `shares`."""
+    return tuple(
+        f"Of the weight that tells {f'rows {of_modes([mode], n_shared)}'.strip()} apart "
+        f"{share:.0%} {ALONE}"
+        for mode, share in shares.items()
+    )
+
+
+def on_items(notes: Sequence[str]) -> list[str]:
+    """Sentences on what released numbers tell of chains, among `notes` of a fit of items."""
+    of_items = on_kept([1], 1) + on_noise([1], 1)
+    said = [note for note in notes if note in of_items or note.endswith(ALONE)]
+    return [note.replace("rows", "items") for note in said]
 
 
 def on_kept(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
@@ -64,19 +90,20 @@ class Chains:
         hidden, _ = self._hidden_and_measured()
         if not hidden.any():
             return ""
-        said = BY_CHANCE + PANEL + HIDDEN + self._way_out(hidden)
+        said = NOT_MEASURED + self._way_out(hidden)
         return said.format(rows=f"{rows} {self._of_modes(hidden)}".strip())
 
     def on_forecast(self, rows: str = "rows") -> str:
         """Sentences on expected errors, which know of no chains of rows; "" for pairs of rows."""
         hidden, measured = self._hidden_and_measured()
         if not measured.any():
-            return self.on_errors(rows)
+            return said + IF_ALONE if (said := self.on_errors(rows)) else ""
         if not hidden.any():
-            return f"{BY_CHANCE}{PANEL}{MEASURED}.".format(rows=rows)
+            return f"{BY_CHANCE}{PANEL}{MEASURED}.{IF_ALONE}".format(rows=rows)
         of_hidden = f"{self._of_modes(hidden, 'in')} {HIDDEN}{self._way_out(hidden)}"
         said = f"{PANEL}{self._of_modes(measured, 'in')} {MEASURED}; {of_hidden}"
-        return BY_CHANCE.format(rows=f"{rows} of each mode") + said.format(rows=rows)
+        by_chance = BY_CHANCE.format(rows=f"{rows} of each mode")
+        return by_chance + said.format(rows=rows) + IF_ALONE
 
     def on_panel(self, error: float, rows: str = "rows") -> str:
         """Sentence on the `error` of the change from the first row to the last of those asked."""

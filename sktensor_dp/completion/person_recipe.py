@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr
 
-from sktensor_dp.completion.chains import on_kept, on_noise
+from sktensor_dp.completion.chains import on_alone, on_kept, on_noise
 from sktensor_dp.completion.component_search import DirectionSearch, columns_worth
 from sktensor_dp.completion.effect_release import LEAST_WEIGHT
 from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
@@ -221,7 +221,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     }  # fmt: skip
     n_entries = round(entries_each(biases) * n_with_values)
     notes = on_kept([bias.mode for bias in biases if bias.is_kept_to], len(biases))
-    notes += on_noise([bias.mode for bias in biases if not bias.is_known], len(biases))
+    alone = {bias.mode: bias.share_alone for bias in biases if bias.share_alone > 0}
+    hidden = [bias.mode for bias in biases if not (bias.is_known or bias.mode in alone)]
+    notes += on_noise(hidden, len(biases)) + on_alone(alone, len(biases))
     return FitResult(state, _doubts(of_values, values.measured_part), notes), n_entries
 
 

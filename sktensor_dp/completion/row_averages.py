@@ -51,8 +51,10 @@ class RowAveragesMixin(RecommenderMixin):
         -----
         Rows are normal about a mean of their own, with the variance of all rows, and any such mean
         is as likely. What errors of rows may have in common counts in full, so that the error may
-        be several times too large. Rows that persons keep to, as where each rates in one shop, are
-        still drawn together: make shops a mode of their own.
+        be several times too large. Where each person rates in one shop, nobody compares shops, and
+        their averages may still be drawn together, up to all of their difference, which errors do
+        not say. As a mode of their own shops differ by averages of different persons: the report
+        says so, and errors are right if who is in which does not depend on the level.
 
         **Privacy.** It costs nothing: it follows from what was released.
 

@@ -193,6 +193,7 @@ class SharedBiases:
     _line: Line | None = None  # along which effects are extrapolated
     _concurrences: Concurrences | None = None  # if they were released
     is_kept_to = False  # True if released concurrences show that units keep to few rows
+    share_alone = 0.0  # of what tells effects, by units with one row, if most beyond noise
     is_known = True  # how units compare rows, if concurrences were released
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
@@ -417,7 +418,9 @@ class SharedBiases:
         by_round = np.stack([past.of_others(place) for past in self._rounds])
         missed = now - by_round
         uncertain = float(shares @ _joined(other.effects.variances for other in others))
-        blocks = block_weights([past.release for past in self._rounds], weight_each)
+        releases = [past.release for past in self._rounds]
+        blocks = block_weights(releases, weight_each)
+        self.share_alone = _share_of_second(releases, blocks)
         joined = [past.release.joined(blocks) for past in self._rounds]
         comparison = self._comparison(joined, blocks)
         if comparison is not None:
@@ -806,6 +809,16 @@ def add_errors_of_deviation(
             of_fit.append(other.effects.variances + moves**2)
     for own, (low, high) in zip(biases, squares, strict=True):
         own.effects = replace(own.effects, variances=(low + high) / 2)
+
+
+def _share_of_second(releases: Sequence[EffectRelease], blocks: Floats) -> float:
+    """Share of the second block in all weight, by factors `blocks`; 0 unless most by far."""
+    counts, sigma = pooled_counts(releases)
+    first, second = blocks * counts.sum(axis=1)
+    noise = float(np.linalg.norm(blocks[:, None] * sigma))
+    if second - first <= 3 * noise:
+        return 0.0
+    return float(second / (second + max(first, 0.0)))
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:

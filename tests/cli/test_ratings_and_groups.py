@@ -114,7 +114,7 @@ def test_ratings_rank_items(command, ratings, tmp_path):
     model = PrivateCPCompletion.load(folder / "ratings.model")
     # As so many persons do not tell enough of 30 items.
     caveat = Chains(model, model.shape_, model.epsilon / 8).on_errors("items")
-    assert "errors do not say all of it" in caveat
+    assert "not for those who keep to few" in caveat
     assert caveat in " ".join(done.out.split())
     assert caveat in (folder / "for-the-officer.md").read_text("utf-8")
     assert model.shape_ == (1000, 30)
@@ -969,7 +969,7 @@ def test_answers_about_averages_are_for_rows_by_chance(command):
     asked = ("--items", 40, "--bounds", 0, 4, "--each", 14, "--rank", 0, "--epsilon", 2)
     few = command("forecast", "ratings", *asked, "--persons", 2000).out
     assert re.search(
-        r"keep to few items next to .* errors do not say all of it; from about 2,\d00 p", few
+        r"items are as by chance, not for those who .* panel; from about 2,\d00 p", few
     )
     more = command("forecast", "ratings", *asked, "--persons", 2800).out
     assert "as waves of a rotating panel, they are several times larger, or need" in more

@@ -17,6 +17,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.completion import forecast
+from sktensor_dp.completion.chains import IF_ALONE
 from sktensor_dp.completion.entry_errors import entry_errors
 from sktensor_dp.completion.plan import Assumed, plan_entries
 
@@ -146,7 +147,7 @@ def test_item_averages_are_as_hidden_as_forecast(epsilon, unit_mode, seed):
     ("model", "shape", "said"),
     [
         ({"epsilon": 2.0}, (2000, 40), "; from about 2,600 persons or epsilon 2.65 on this is"),
-        ({"rank": 2}, (300, 40, 12), "of mode 1 and of mode 2 next to each other, as waves"),
+        ({"rank": 2}, (300, 40, 12), "of mode 1 and of mode 2 are as by chance, not for those who"),
         ({"rank": 2}, (300, 40, 12), "; from about 24,000 persons on this is measured"),
         ({"epsilon": 2.0}, (2600, 40), "panel, they are several times larger, or need several"),
         ({"delta": 0}, (9000, 40), "; with a delta above 0 this is measured where"),
@@ -163,8 +164,8 @@ def test_fits_and_forecasts_say_where_errors_of_chains_are_too_small(model, shap
     assert about.chains in str(about)
     X = np.unique(np.random.default_rng(0).integers(0, shape, (600, len(shape))), axis=0)
     report = model.set_params(shape=shape).fit(X, np.ones(len(X))).privacy_report_
-    is_hidden = "errors do not say all of it" in about.chains
-    assert (about.chains in report.notes) == is_hidden
+    is_hidden = "not for those who keep" in about.chains
+    assert (about.chains.removesuffix(IF_ALONE) in report.notes) == is_hidden
     if len(shape) == 2 and model.unit_mode == 0:
         is_released = "row_concurrences" in {row.name for row in report.rows}
         assert is_released == (shape[1] == 40 and shape[0] > 2000 and model.delta > 0)
@@ -181,14 +182,14 @@ def test_forecasts_speak_of_chains_of_each_mode_and_reports_of_those_found(stay,
     said = model.forecast(len(X)).chains
     assert said.startswith("Errors are for persons whose rows of each mode are as by chance.")
     assert "panel, in mode 2 they are several times larger, or need" in said
-    assert "persons; in mode 1 changes may come out several times too small, and" in said
+    assert "persons; in mode 1 they are larger than stated;" in said
     with unsafe_seeded_noise(seed):
         notes = model.fit(X, rng.uniform(1, 5, len(X))).privacy_report_.notes
     assert [note for note in notes if "keep to few rows of mode 2, by rel" in note] == [
         "Persons keep to few rows of mode 2, by released concurrences: errors count that, and "
         "exceed forecasts. Where they are large, averages need not be alike."
     ] * (stay == 3)  # and none of mode 1
-    assert sum("rows of mode 1 next to" in note for note in notes) == 1
+    assert sum("rows of mode 1 are as by chance, not for" in note for note in notes) == 1
     assert sum("keep to few rows of mode 1, by" in note for note in notes) == 0
 
 

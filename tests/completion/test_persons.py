@@ -19,6 +19,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.completion import defaults
+from sktensor_dp.completion.chains import ALONE, on_items
 from sktensor_dp.completion.component_search import DirectionSearch, forgetting_factor
 from sktensor_dp.completion.concurrences import Concurrences, solved
 from sktensor_dp.completion.effect_release import EffectRelease
@@ -761,7 +762,7 @@ def test_errors_of_changes_hold_where_few_persons_compare_the_ends(seed):
         with unsafe_seeded_noise(100 * seed + number):
             model.fit(X, y)
         assert "row_concurrences" in {row.name for row in model.privacy_report_.rows}
-        if any("as noise hides how" in note for note in model.privacy_report_.notes):
+        if any("noise hides how" in note for note in model.privacy_report_.notes):
             continue  # errors need not hold, as the report says
         change = np.diff(model.biases_[1][[0, -1]]).item()
         stated.append(np.hypot(*model.bias_errors_[1][[0, -1]]))
@@ -770,3 +771,25 @@ def test_errors_of_changes_hold_where_few_persons_compare_the_ends(seed):
     # If errors are as stated, squares are those of a normal z at most: posteriors are wide.
     assert np.mean(squares) < chi2.isf(1e-5, len(squares)) / len(squares)
     assert np.median(stated) < 5  # half the width of the bounds
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "each", "alone"),
+    [(0.0, 3, "rows of mode 2 apart 100% is"), (0.1, 3, None), (0.0, 1, "rows apart 100% is")],
+)
+def test_reports_say_where_persons_with_one_row_tell_rows_apart(elsewhere, each, alone, seed):
+    """Of visits to four shops, by persons who keep to one; or of one item by each person."""
+    rng, n = np.random.default_rng(seed), 4000
+    persons, shops = np.repeat(np.arange(n), each), rng.integers(0, 4, n)
+    strayed = rng.random(n * each) < elsewhere
+    shops = np.where(strayed, rng.integers(0, 4, n * each), shops[persons])
+    X = np.column_stack([persons, np.tile(np.arange(each), n), shops])
+    X, shape = (X, (n, 3, 4)) if each > 1 else (X[:, [0, 2]], (n, 4))
+    model = PrivateCPCompletion(0, bounds=(1, 5), shape=shape, unit_mode=0, epsilon=4.0)
+    with unsafe_seeded_noise(seed), warnings.catch_warnings(action="ignore"):
+        notes = model.fit(X, rng.uniform(1, 5, len(X))).privacy_report_.notes
+    said = [note for note in notes if note.endswith(ALONE)]
+    assert len(said) == (alone is not None)
+    assert alone is None or alone in said[0]
+    assert not any("noise hides how" in note for note in notes)
+    assert [note.replace("rows", "items") for note in said] == on_items(notes)
