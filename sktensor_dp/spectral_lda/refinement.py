@@ -99,7 +99,11 @@ def release_steps(
     if is_noisy and not ask.is_pure:
         scales = scales_of_words(start.unigram)
         if not plan.match_moments:
-            clip = replace(clip, limit=defaults.STEP_LIMIT * clip.limit)
+            limit = defaults.STEP_LIMIT * clip.limit
+            if ask.of_persons:
+                # Noise may make the length of documents as good as 0.
+                limit = min(limit, max(norm_of_average(start, scales), 1e-3 * limit))
+            clip = replace(clip, limit=limit)
     # Later batches of a stream are paid by what the first one was charged, as a whole.
     is_final = begins_stream or plan.n_components == 1
     if len(start.topics) == 1 and is_noisy:
@@ -251,6 +255,16 @@ def with_deviations(fitted: FittedTopics, counts: Floats, sigma: float | Floats)
     """Add standard deviations of topics, by the noise of their expected counts."""
     std = std_of_refined(counts, sigma, fitted.unigram, fitted.weights, fitted.concentration)
     return replace(fitted, topics_std=std)
+
+
+def norm_of_average(start: FittedTopics, scales: Floats) -> float:
+    """Norm of the expected counts of an average document, divided by `scales`.
+
+    Hardly any person's mean over documents has less, so the limit gives all persons one weight. A
+    larger limit would give persons of few documents more, and all more noise.
+    """
+    starts = blurred(start.topics, start.weights)
+    return float(np.linalg.norm(start.length * start.weights[:, None] * starts / scales))
 
 
 def scales_of_words(unigram: Floats) -> Floats:
