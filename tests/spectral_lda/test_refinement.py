@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from internals import answering, questions
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataWarning, PrivateSpectralLDA
-from sktensor_dp.data.counts import CountChunk
+from sktensor_dp.data.counts import CountChunk, as_counts
+from sktensor_dp.data.units import Units
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.expected_counts import ExpectedCounts
@@ -40,9 +41,9 @@ def documents(seed, concentration, n=4000, k=4, length=40):
     return sp.csr_matrix(rng.multinomial(length, shares @ topics))
 
 
-def steps_of(lda, X):
+def steps_of(lda, X, groups=None):
     with questions() as asked:
-        lda.fit(X)
+        lda.fit(X, groups=groups)
     return [query for query in asked if isinstance(query, ExpectedCounts)]
 
 
@@ -106,6 +107,23 @@ def test_steps_of_topics_take_a_part_of_the_limit_on_counts(seed, epsilon):
     assert model.n_components_ == 4
     # Rounding to the grid adds a little to either.
     assert limit_of_steps(model) == pytest.approx(STEP_LIMIT, rel=0.01)
+
+
+def test_steps_of_persons_take_the_counts_of_an_average_document(seed):
+    """A larger limit, that means over many documents do not reach, would only add noise."""
+    X = documents(seed, 0, n=6000, length=15)
+    model = PrivateSpectralLDA(4, epsilon=50.0, doc_topic_prior=0, random_state=0)
+    steps = steps_of(model, X, np.arange(6000) // 3)
+    first = steps[0]  # its prior are the shares that steps start from
+    counts = model.document_length_ * first.prior[:, None] * first.topics
+    limit = np.linalg.norm(counts / first.scales)
+    assert [query.limit for query in steps] == pytest.approx([limit] * len(steps))
+    assert limit < 0.9 * STEP_LIMIT * model.clip_norm_["counts"]
+    # All persons have one weight: that of the limit.
+    means = replace(first, limit=1e30)
+    persons = (as_counts(X[row : row + 3]) for row in range(0, 150, 3))
+    units = (CountChunk(own, Units(np.array([0, 3]))) for own in persons)
+    assert all(np.linalg.norm(means.total(unit)) >= limit for unit in units)
 
 
 def words_alone(seed, n=300):
