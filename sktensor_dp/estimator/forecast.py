@@ -137,7 +137,7 @@ class Forecast(InvertibleForecast):
     >>> forecast.verdict
     'may be enough'
     >>> forecast.n_for("enough"), forecast.epsilon_for("enough")
-    (9864, 3.7)
+    (10212, 3.86)
     """
 
     releases: tuple[ReleaseForecast, ...]
