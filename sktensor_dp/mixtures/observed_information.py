@@ -101,17 +101,18 @@ def _of_group(factor: Floats, shares: Floats) -> tuple[Floats, Floats]:
     places = missing_places(ROWS, len(shares), np.random.default_rng(0))
     first, second = np.triu_indices(len(shares))
     over = np.where(first == second, np.sqrt(2), 1.0)
-    means, shapes = np.zeros_like(factor), np.zeros((len(first), len(first)))
+    projectors, sizes = list[Floats](), list[int]()
     for pattern, rows in patterns_of(places < shares):
-        P = observed_part(
-            factor[None], np.zeros(1), pattern, np.zeros((1, len(shares)))
-        ).projectors[0]
-        part = len(rows) / ROWS
-        means += part * P
-        # Entries of P D P for each entry of a symmetric D.
-        straight = P[np.ix_(first, first)] * P[np.ix_(second, second)]
-        shapes += part * (straight + P[np.ix_(first, second)] * P[np.ix_(second, first)])
-    return means, shapes / np.outer(over, over)
+        part = observed_part(factor[None], np.zeros(1), pattern, np.zeros((1, len(shares))))
+        projectors.append(part.projectors[0])
+        sizes.append(len(rows))
+    parts, P = np.array(sizes) / ROWS, np.array(projectors)
+    flat = P.reshape(len(P), -1)
+    products = ((flat.T * parts) @ flat).reshape(4 * (len(shares),))  # means of P[a, b] P[c, d]
+    # Entries of P D P for each entry of a symmetric D.
+    shapes = products[first[:, None], first, second[:, None], second]
+    shapes = shapes + products[first[:, None], second, second[:, None], first]
+    return np.tensordot(parts, P, axes=1), shapes / np.outer(over, over)
 
 
 def _eigen(matrices: Floats) -> tuple[Floats, Floats]:
