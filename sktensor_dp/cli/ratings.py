@@ -17,6 +17,7 @@ from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.chains import Chains, on_items
 from sktensor_dp.completion.forecast import CompletionForecast
+from sktensor_dp.completion.panel import Panel
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import least_epsilon
@@ -167,7 +168,7 @@ class Ratings(Run):
             return float(min(self.options.each, n_items))
         if stays >= n_items:
             raise ValueError(f"--stays N must be less than the number of items, {n_items}")
-        return float(stays * n_items / (n_items + stays - 1))  # some come late, or leave early
+        return Panel(n_items, stays, self.n_units).rows_each
 
     def _how_many(self) -> str:
         """Say how many ratings of each person are assumed, with a place before the option."""

@@ -1,12 +1,13 @@
 """Concurrences of rows: how units compare rows, and effects by what such comparisons show."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
 
-from sktensor_dp.completion.hidden_axes import HiddenAxes
+from sktensor_dp.completion.hidden_axes import HiddenAxes, mixture, variances_of_differences
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.largest_of_noise import beyond_noise, edge_of_noise
 
@@ -56,8 +57,7 @@ class Concurrences:
         values, axes = np.linalg.eigh((axes * found) @ axes.T / np.multiply.outer(roots, roots))
         hidden = HiddenAxes.of_excess(values, axes, weights, sigma)
         values = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
-        edge = edge_of_noise(sigma, len(sums))
-        is_known = bool(edge < LARGEST_EDGE * np.mean(sums.sum(axis=1)))
+        is_known = stand_out(sums, sigma)
         return cls(
             (axes * values) @ axes.T * np.multiply.outer(1 / roots, roots), noise,
             hidden if is_known else None, is_known,
@@ -68,7 +68,17 @@ class Concurrences:
 
         It is so in this `part` (n_rows,) of each row's entries; the others show a row's own error.
         """
-        return np.eye(len(part)) - part[:, None] * self.excess
+        return _shown(self.excess, part)
+
+
+def _shown(excess: Floats, part: Floats) -> Floats:
+    """Matrix of `Concurrences.shown` by an `excess` of one law."""
+    return np.eye(len(part)) - part[:, None] * excess
+
+
+def stand_out(sums: Floats, sigma: float) -> bool:
+    """True if axes that nobody compares would stand out of noise in sums of `RowConcurrences`."""
+    return bool(edge_of_noise(sigma, len(sums)) < LARGEST_EDGE * np.mean(sums.sum(axis=1)))
 
 
 def are_kept_to(sums: Floats, sigma: float) -> bool:
@@ -110,3 +120,26 @@ def solved(
     own = np.sum(weights * (scales / variances + (means - mean) ** 2), axis=0)
     log = float(likelihoods.sum() - np.log(roots).sum())
     return axes.T @ mean, (axes.T * own) @ axes, log
+
+
+def solved_by_laws(
+    hidden: HiddenAxes, part: Floats, seen: Callable[[Floats], Floats], noise: Floats,
+    sampling: Floats, least: float, largest: float, *, start: Floats, middle: Floats | float,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """Posterior means and variances of effects, as by `solved`, over all laws of `hidden` axes.
+
+    ``seen(shown)`` are the effects that releases show if a law's matrix is `shown`, in this `part`
+    of each row's entries. Releases were about `middle`; effects are `start` so far.
+    """
+    by_law = []
+    for excess in hidden.laws():
+        shown, at = _shown(excess, part), start
+        # Errors of far effects mix into an axis. How far they are is known once it is solved:
+        # solve, count them, and solve again.
+        for _ in range(2):
+            mixed = hidden.mixed(at - middle, part)
+            found = solved(shown, seen(shown), noise, sampling, least, largest, mixed)
+            at = (at + found[0]) / 2
+        by_law.append(found)
+    means, covariances = mixture(*zip(*by_law, strict=True))
+    return means, variances_of_differences(covariances)

@@ -7,13 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from sktensor_dp.checks.parameters import shown
-from sktensor_dp.completion.concurrences import LARGEST_EDGE, Concurrences, solved
-from sktensor_dp.completion.hidden_axes import mixture, variances_of_differences
+from sktensor_dp.completion.concurrences import (
+    Concurrences,
+    solved,
+    solved_by_laws,
+    stand_out,
+)
 from sktensor_dp.completion.plan import Assumed, PersonPlan
 from sktensor_dp.queries.person_entries import RowConcurrences
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.largest_of_noise import edge_of_noise
 
 # Number of draws of noise in concurrences, of whose errors the forecast is the median.
 N_DRAWS = 9
@@ -54,6 +57,11 @@ class Panel:
         return float(np.sum(self.weights()))
 
     @property
+    def rows_each(self) -> float:
+        """Mean number of rows in which a unit has entries."""
+        return float(self.stays * self.n_rows / (self.n_rows + self.stays - 1))
+
+    @property
     def alone(self) -> float:
         """Share of units that have entries in one row alone."""
         return float(np.mean(self._seen_and_lengths()[1] == 1))
@@ -71,8 +79,7 @@ class Panel:
         """True if a fit of a plan measures how units compare rows of the last mode."""
         if not plan.with_concurrences[-1]:
             return False
-        edge = edge_of_noise(_sigma_of(plan), self.n_rows)
-        return bool(edge < LARGEST_EDGE * self.concurrences().sum() / self.n_rows)
+        return stand_out(self.concurrences(), _sigma_of(plan))
 
     def variances(self, errors: ErrorsOfRow, plan: PersonPlan, assumed: Assumed) -> Floats:
         """Error variances (n_rows,), in squared widths of bounds, that a fit will state.
@@ -80,14 +87,15 @@ class Panel:
         For any two rows they add up to that of their difference. Effects are those of a trend.
         """
         several, alone = errors.blocks[:, None] * self.weights()
+        part = several / (several + alone)
         relative = (several + alone) / np.mean(several + alone)
         trend = np.linspace(-1.0, 1.0, self.n_rows)
         fit = _Fit(
-            part=several / (several + alone), noise=errors.noise / relative**2,
+            part=part, noise=errors.noise / relative**2,
             sampling=errors.sampling / relative,
             trend=trend * assumed.bias_deviation / np.std(trend),
             prior=self.n_rows * kernel_defaults.LEVEL_VARIANCE * assumed.about_biases,
-            excess=Concurrences.of_sums(self.concurrences(), 0.0).excess,
+            shown=Concurrences.of_sums(self.concurrences(), 0.0).shown(part),
         )  # fmt: skip
         rng, sigma, found = np.random.default_rng(0), _sigma_of(plan), list[Floats]()
         for _ in range(N_DRAWS):
@@ -122,34 +130,27 @@ class _Fit:
     sampling: Floats  # (n_rows,): by entries
     trend: Floats  # (n_rows,): true effects
     prior: float  # variance of effects along an axis, at least
-    excess: Floats  # (n_rows, n_rows): that of `Concurrences` without noise
+    shown: Floats  # (n_rows, n_rows): that of `Concurrences` without noise
 
     def variances(self, known: Concurrences, rng: np.random.Generator) -> Floats:
         """Error variances (n_rows,) by noisy concurrences."""
-        shown, true = (
-            np.eye(len(self.part)) - self.part[:, None] * excess
-            for excess in (known.excess, self.excess)
-        )
         own, noise = rng.standard_normal((2, len(self.part)))
-        seen = true @ (self.trend + own * np.sqrt(self.sampling)) + noise * np.sqrt(self.noise)
+        seen = self.shown @ (self.trend + own * np.sqrt(self.sampling)) + noise * np.sqrt(
+            self.noise
+        )
         # Rounds are about effects found so far.
-        about, covariances, _ = solved(shown, seen, self.noise, self.sampling, self.prior)
+        about, covariances, _ = solved(
+            known.shown(self.part), seen, self.noise, self.sampling, self.prior
+        )
         variances = covariances.diagonal()
         if known.hidden is None:
             return variances
-        by_law = []
-        for excess in known.hidden.laws():
-            shown, at = np.eye(len(self.part)) - self.part[:, None] * excess, about
-            for _ in range(2):
-                mixed = known.hidden.mixed(at - about.mean(), self.part)
-                found = solved(
-                    shown, seen + (shown - true) @ about, self.noise, self.sampling, self.prior,
-                    len(seen) / 12, mixed,
-                )  # fmt: skip
-                at = (at + found[0]) / 2
-            by_law.append(found)
-        _, covariances = mixture(*zip(*by_law, strict=True))
-        return np.maximum(variances_of_differences(covariances), variances)
+        _, by_laws = solved_by_laws(
+            known.hidden, self.part, lambda shown: seen + (shown - self.shown) @ about,
+            self.noise, self.sampling, self.prior, len(seen) / 12,
+            start=about, middle=about.mean(),
+        )  # fmt: skip
+        return np.maximum(by_laws, variances)
 
 
 def check_stays(

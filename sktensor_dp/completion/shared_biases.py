@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from sktensor_dp.completion.concurrences import Concurrences, are_kept_to, solved
+from sktensor_dp.completion.concurrences import (
+    Concurrences,
+    are_kept_to,
+    solved,
+    solved_by_laws,
+)
 from sktensor_dp.completion.effect_release import (
     LEAST_ERROR,
     LEAST_WEIGHT,
@@ -20,7 +25,6 @@ from sktensor_dp.completion.effect_release import (
     pooled_counts,
 )
 from sktensor_dp.completion.fixed_point import Line, fixed_point
-from sktensor_dp.completion.hidden_axes import mixture, variances_of_differences
 from sktensor_dp.completion.model import LEAST_UNEXPLAINED, unexplained_variance
 from sktensor_dp.completion.pull import (
     OfClips,
@@ -194,7 +198,6 @@ class SharedBiases:
     _concurrences: Concurrences | None = None  # if they were released
     is_kept_to = False  # True if released concurrences show that units keep to few rows
     share_alone = 0.0  # of what tells effects, by units with one row, if most beyond noise
-    is_known = True  # how units compare rows, if concurrences were released
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
         self._ask, self.mode, self.values = ask, mode, values
@@ -211,7 +214,6 @@ class SharedBiases:
         """Release how units compare rows: effects are then those that such residuals show."""
         noisy = self._ask(RowConcurrences(self.mode, self._shape)).as_sum()
         self._concurrences = Concurrences.of_sums(noisy.value, noisy.sigma)
-        self.is_known = self._concurrences.is_known
         self.is_kept_to = self.is_known and are_kept_to(noisy.value, noisy.sigma)
 
     def release(
@@ -313,6 +315,11 @@ class SharedBiases:
             mean_size(np.sqrt(self.effects.means**2 + self.effects.variances)),
             len(self.weights), self._pull, least, widest, values.share_varied,
         )  # fmt: skip
+
+    @property
+    def is_known(self) -> bool:
+        """True unless noise hides how units compare rows, by released concurrences."""
+        return self._concurrences is None or self._concurrences.is_known
 
     @property
     def _share_at_bounds(self) -> float:
@@ -494,23 +501,13 @@ class SharedBiases:
         by_comparison = np.einsum("ij,jik,kj->j", weights, comparison.errors, weights)
         noise = np.maximum(noise - by_comparison, 0.0)
         about = weights.T @ np.stack([past.release.about for past in self._rounds])
-        middle = about.mean(axis=0)
-        largest, by_law = len(seen) * self.half**2 / 3, []  # that of values anywhere in bounds
-        for excess in known.hidden.laws():
-            shown = np.eye(len(seen)) - comparison.part[:, None] * excess
-            seen_by_law = seen + np.sum((shown - comparison.shown) * about, axis=1)
-            # Errors of far effects mix into an axis. How far they are is known once it is solved:
-            # solve, count them, and solve again.
-            at = self.effects.means
-            for _ in range(2):
-                mixed = known.hidden.mixed(at - middle, comparison.part)
-                found, covariances, log = solved(
-                    shown, seen_by_law, noise, sampling, prior, largest, mixed
-                )
-                at = (at + found) / 2
-            by_law.append((found, covariances, log))
-        found, covariances = mixture(*zip(*by_law, strict=True))
-        return found, variances_of_differences(covariances)
+        return solved_by_laws(
+            known.hidden, comparison.part,
+            lambda shown: seen + np.sum((shown - comparison.shown) * about, axis=1),
+            noise, sampling, prior,
+            len(seen) * self.half**2 / 3,  # the variance of values anywhere in bounds
+            start=self.effects.means, middle=about.mean(axis=0),
+        )  # fmt: skip
 
     def _without_pull(
         self, linear: Sequence[EffectRelease], weight_each: float, of_others: Floats
