@@ -261,11 +261,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(_unrecognized(unknown, name, defaults[name]))
     counts = Counter(one.partition("=")[0] for one in arguments)
     options.given = {_attribute(one) for one in counts if one.startswith("--")}
-    for option in (
-        "--missing",
-        "--by-values",
-        "--nonnormal",
-    ):  # of several values; else the last counts
+    # Of several values; else the last counts.
+    for option in ("--missing", "--by-values", "--nonnormal"):
         if counts[option] > 1:
             parser.error(f"{option} is given twice: give it once, with all of its values")
     required = [option for option, default in defaults[name].items() if default is REQUIRED]

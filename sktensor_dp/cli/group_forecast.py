@@ -21,7 +21,7 @@ LEVEL_REACH = NormalDist().inv_cdf(0.95)  # of intervals of level 90 %, in devia
 
 
 class TopicError(NamedTuple):
-    """What widens the interval of a topic's share."""
+    """Parts of the interval of a topic's share."""
 
     noise: float  # factor on the noise of a sum
     share: float

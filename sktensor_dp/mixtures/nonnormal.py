@@ -65,14 +65,14 @@ class NonnormalColumns:
         return replace(self, dispersions=dispersions)
 
     def in_ball(self, radius: float) -> "NonnormalColumns":
-        """The same columns with ends in a ball, where rows are, and not too near each other."""
+        """Columns with ends moved into a ball, where rows are, and not too near each other."""
         least, is_one = LEAST_WIDTH * radius, self.dispersions > 0
         low = np.clip(self.low, -radius, radius - least)
         high = np.clip(self.high, low + least, radius)
         return replace(self, low=np.where(is_one, low, 0.0), high=np.where(is_one, high, 0.0))
 
     def moved(self, middles: Floats, halves: Floats) -> "NonnormalColumns":
-        """The same columns in units in which [-1, 1] has these `middles` and `halves` (d,)."""
+        """Columns in units in which [-1, 1] has these `middles` and `halves` (d,)."""
         is_one = self.dispersions > 0
         low, high = (np.where(is_one, middles + halves * end, 0.0) for end in (self.low, self.high))
         return replace(self, low=low, high=high)

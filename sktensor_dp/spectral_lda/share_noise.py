@@ -39,8 +39,8 @@ def share_of_hidden(model: Any) -> tuple[float, float]:
     exist, or none.
     """
     shares, hidden = model.topic_prior_ / model.topic_prior_.sum(), model.hidden()
-    moved = np.abs(shares @ without_hidden(model.components_, hidden) - shares) / 2
-    return float(shares[hidden].sum()), float(moved.max(initial=0.0, where=~hidden))
+    _, moved = errors_of_topics(model, shares)
+    return float(shares[hidden].sum()), float(moved.max(initial=0.0, where=~hidden)) / 2
 
 
 def errors_of_topics(model: Any, shares: Floats) -> tuple[Floats, Floats]:
