@@ -42,7 +42,7 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "report": (
         "check privacy statements, show what they say, write a page for a data protection officer",
         "check results",
-        ("check results", "show results", "page statement.json", "schema"),
+        ("check results", "show results", "page statement.json"),
     ),
     "budget": ("show what was spent", "show results", ("show results",)),
 }  # fmt: skip

@@ -26,7 +26,6 @@ from sktensor_dp.privacy.ledger_entries import column_of
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
-from sktensor_dp.privacy.statement_schema import schema_text
 
 MEANING = {
     "releases": "every unit may be in all of these, so costs add up",
@@ -59,9 +58,6 @@ def _verified(path: Path) -> BudgetAccountant:
 
 def check_statements(options: argparse.Namespace) -> int:
     """Add statements up again and print what they promise; return the worst exit status."""
-    if options.kind == "schema":
-        print(schema_text(), end="")
-        return 0
     at_most, kind = options.at_most or math.inf, options.kind
     paths = [options.file]
     if kind != "page":

@@ -408,7 +408,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         ranges: Any = None,
         undo: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType({}),
         level: float = 0.9,
-        backend: str = "pandas",
     ) -> Any:
         """Groups as a table, the largest first, in units of the columns.
 
@@ -425,12 +424,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             of logs.
         level : float, default=0.9
             As for :meth:`means_interval`.
-        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            Library of the returned table.
 
         Returns
         -------
-        DataFrame or Table
+        DataFrame of pandas
             One row per group and column: ``group``, from 1; ``share``, its weight, ``share_low``
             and ``share_high``; ``place``, from 1: groups whose density together has a single peak
             are at one place, as parts of a cloud of heavy tails are; ``column``; ``mean``,
@@ -445,7 +442,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Raises
         ------
         ImportError, ValueError
-            If the library is not installed; if `level` is not in [0, 1), or names, `ranges` or
+            Without pandas; if `level` is not in [0, 1), or names, `ranges` or
             `undo` are not those of the columns.
 
         Notes
@@ -487,7 +484,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             "mean": means, "mean_low": low, "mean_high": high,
             "spread": halves * np.sqrt(self.variances_),
         }  # fmt: skip
-        return new_frame({name: np.ravel(of).tolist() for name, of in columns.items()}, backend)
+        return new_frame({name: np.ravel(of).tolist() for name, of in columns.items()})
 
     def differences_table(
         self,
@@ -497,7 +494,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         feature_names: Names = None,
         ranges: Any = None,
         level: float = 0.9,
-        backend: str = "pandas",
     ) -> Any:
         """Differences of means, with intervals by the errors that both have in common.
 
@@ -509,12 +505,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         groups : sequence of pairs of int, default=()
             Of each pair, as ``(1, 2)``, the mean in the second group of :meth:`groups_table` less
             that in the first, of each column.
-        feature_names, ranges, level, backend
+        feature_names, ranges, level
             As for :meth:`groups_table`.
 
         Returns
         -------
-        DataFrame or Table
+        DataFrame of pandas
             One row per difference: ``group`` and ``column`` of a mean, ``from_group`` and
             ``from_column`` of the one that it is less, ``difference``, ``difference_low`` and
             ``difference_high``. Of columns whose logs were taken it is the log of a ratio.
@@ -577,7 +573,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             "difference": change, "difference_low": change - reach,
             "difference_high": change + reach,
         }  # fmt: skip
-        return new_frame({name: one.tolist() for name, one in table.items()}, backend)
+        return new_frame({name: one.tolist() for name, one in table.items()})
 
     def means_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Intervals around means that count noise, sampling and overlap of the groups.

@@ -279,8 +279,7 @@ class PrivacyReport(TableDisplay):
     def to_json(self) -> str:
         """Return the privacy statement: JSON that programs and authorities can check.
 
-        ``sktensor-dp report schema`` prints its schema, and ``sktensor-dp report check FILE`` adds
-        it up again. Infinity is written as the string ``"inf"``.
+        ``sktensor-dp report check FILE`` adds it up again. Infinity is the string ``"inf"``.
         """
         return json.dumps(finite(written(self)), indent=2)
 

@@ -129,7 +129,6 @@ class ReadableTopics:
         *,
         n_words: int = 10,
         relevance: float = 0.6,
-        backend: str = "pandas",
     ) -> Any:
         """Topics as a table, the most frequent first.
 
@@ -141,22 +140,20 @@ class ReadableTopics:
             Number of words of each kind.
         relevance : float, default=0.6
             Ranks distinctive words, as for :meth:`top_words`.
-        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            Library of the returned table.
 
         Returns
         -------
-        DataFrame or Table
-            One row per topic, numbered from 1 by falling share (index of pandas, or a column
-            ``topic``): ``words``, the most probable, and ``distinctive_words``; ``uncertainty``,
-            how much of its probability noise may have moved to other words; ``coherence``, UMass;
-            ``hidden``, as :meth:`hidden`; ``component``, its row in ``components_``; and
-            ``share``, of the words and without an interval (``topic_prior_``).
+        DataFrame of pandas
+            One row per topic, numbered from 1 by falling share (the index): ``words``, the most
+            probable, and ``distinctive_words``; ``uncertainty``, how much of its probability noise
+            may have moved to other words; ``coherence``, UMass; ``hidden``, as :meth:`hidden`;
+            ``component``, its row in ``components_``; and ``share``, of the words and without an
+            interval (``topic_prior_``).
 
         Raises
         ------
         ImportError, ValueError
-            If the library is not installed; as :meth:`top_words`.
+            Without pandas; as :meth:`top_words`.
 
         Notes
         -----
@@ -174,8 +171,8 @@ class ReadableTopics:
             "share": shares,  # pandas prints the first and the last columns where lines are short
         }  # fmt: skip
         columns = {name: list(values) for name, values in table.items()}
-        frame = new_frame({"topic": range(1, len(shares) + 1), **columns}, backend)
-        return frame.set_index("topic") if backend == "pandas" else frame
+        frame = new_frame({"topic": range(1, len(shares) + 1), **columns})
+        return frame.set_index("topic")
 
     def to_pyldavis(self, feature_names: Names = None) -> dict[str, Any]:
         """Arguments of ``pyLDAvis.prepare``: draw topics by ``prepare(**model.to_pyldavis())``.

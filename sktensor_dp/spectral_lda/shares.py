@@ -584,19 +584,17 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Say of how many groups shares can be seen, and what their intervals leave out."""
         return in_brief(self)
 
-    def table(self, level: float = 0.9, *, backend: str = "pandas") -> Any:
+    def table(self, level: float = 0.9) -> Any:
         """Shares as a table.
 
         Parameters
         ----------
         level : float, default=0.9
             Of the intervals, as for :meth:`interval`.
-        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            Library of the returned table.
 
         Returns
         -------
-        DataFrame or Table
+        DataFrame of pandas
             One row for each group and topic: ``group``, ``texts_scaled`` (`counts_`) and the ends
             of its interval, ``texts_low`` and ``texts_high``, ``hidden``, ``topic`` (numbered from
             1 as in ``topic_table``), its ``visibility``, ``share``, ``noise_std``,
@@ -605,19 +603,19 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             and ``scaled_down_at_most``, NaN where the bound was given for persons: it may be
             anybody; ``may_be_merged`` (`merged_`).
         """
-        return new_frame(self.columns(level), backend)
+        return new_frame(self.columns(level))
 
-    def difference_table(self, level: float = 0.9, *, backend: str = "pandas") -> Any:
+    def difference_table(self, level: float = 0.9) -> Any:
         """Differences of shares between groups as a table.
 
         Parameters
         ----------
-        level, backend : float, str
+        level : float, default=0.9
             As for :meth:`table`.
 
         Returns
         -------
-        DataFrame or Table
+        DataFrame of pandas
             One row for each comparison and topic: ``compared``, "pair" of each two of at most six
             groups, "others" of each of more groups with the texts of all others, and of three
             dates or more "trend" from the first to the last (:meth:`trend`); ``group`` and
@@ -626,7 +624,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             hides a group; ``clear``, True for those that ``print`` marks (nine times in ten all of
             these differ, so at any `level`); ``may_be_merged``, as in :meth:`table`.
         """
-        return new_frame(self.difference_columns(level), backend)
+        return new_frame(self.difference_columns(level))
 
     def difference_columns(self, level: float = 0.9) -> dict[str, list[Any]]:
         """Columns of :meth:`difference_table` by name."""

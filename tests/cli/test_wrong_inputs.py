@@ -233,7 +233,7 @@ def test_wrong_input_ends_in_one_line(command, arguments, told, tmp_path):
     [
         *("", "topics", "ratings", "groups", "recommend", "forecast", "report", "budget"),
         *("forecast topics", "forecast ratings", "forecast groups", "budget show"),
-        *(f"report {kind}" for kind in ("check", "show", "page", "schema")),
+        *(f"report {kind}" for kind in ("check", "show", "page")),
     ],
 )
 def test_help_fits_a_screen_and_has_an_example(command, name, monkeypatch):
@@ -252,11 +252,11 @@ def test_it_tells_its_version(command):
 
 def test_it_runs_as_a_program():
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "sktensor_dp", "report", "schema"],
+        [sys.executable, "-W", "error", "-m", "sktensor_dp", "--version"],
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("{")
+    assert done.stdout.startswith("sktensor_dp")
 
 
 def made(*variables: str) -> subprocess.CompletedProcess[str]:

@@ -122,19 +122,6 @@ def test_missing_values_of_a_wide_table_are_gaps(dtype):
         np.testing.assert_array_equal(fit(table).complete(), fit(numbers).complete())
 
 
-@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
-def test_topics_come_as_a_table_of_choice(backend):
-    model = PrivateSpectralLDA(2).fit(COUNTS)
-    frame = model.topic_table(NAMES, n_words=2, backend=backend)
-    names = frame.column_names if backend == "pyarrow" else list(frame.columns)
-    assert {"share", "words"} <= set(names)
-    assert type(frame).__module__.split(".")[0] == backend
-    shares = model.topic_table(NAMES, backend=backend)["share"]
-    assert np.asarray(shares).tolist() == sorted(np.asarray(shares).tolist(), reverse=True)
-    with pytest.raises(ValueError, match="backend must be one of"):
-        model.topic_table(NAMES, backend="dask")
-
-
 def test_dates_texts_and_missing_labels_are_refused(kind):
     column, topics = COLUMNS[kind], PrivateSpectralLDA(2)
     if kind != "pandas":  # there they are objects, of which nothing is known
