@@ -2,8 +2,6 @@
 
 # Largest noise of a variance, over its sampling error, up to which squares are clipped later.
 NOISE_OF_SQUARES = 0.5
-# Noise (length) of a whitened shift from which it is shrunk fully; from a third of it in part.
-SHRUNK_AT = 0.3
 # Differences of shapes count as real above this many standard deviations.
 SEEN = 1.5
 # Noise of a shape (operator norm) from which covariances keep `shrinkage.LEAST_KEPT`.

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from sktensor_dp.mixtures import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.observed_information import ObservedInformation
@@ -390,7 +389,7 @@ def gaussians_after_step(
     noise = statistics.noise
     weight_noise = noise.weight * np.sqrt(average.weight_variances)
     counts = np.maximum(average.weights, np.maximum(RESOLVED * weight_noise, LEAST_WEIGHT))
-    shifts = _shifts(model, average, counts, np.sqrt(average.variances[0]), statistics.clipping.far)
+    shifts = _shifts(model, average, counts, statistics.clipping.far)
     variances = _after_moves(average.variances, shifts, weight_noise**2)
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
@@ -433,22 +432,12 @@ def _beyond_statistics(model: Gaussians, whitened: Floats) -> Floats:
     return np.asarray((whiteners * beyond[:, None]) @ whiteners.swapaxes(1, 2))
 
 
-def _shifts(
-    model: Gaussians, average: StepMoments, counts: Floats, noise: Floats, limit: float
-) -> Floats:
-    """Whitened moves (k, d) of means, `limit` long at most, shrunk by `noise` (k,) on firsts."""
+def _shifts(model: Gaussians, average: StepMoments, counts: Floats, limit: float) -> Floats:
+    """Whitened moves (k, d) of means, `limit` long at most."""
     moments = average.firsts - average.weights[:, None] * model.means
     shifts = np.einsum("jab,jb->ja", model.whiteners, moments) / counts[:, None]
     lengths = np.maximum(np.linalg.norm(shifts, axis=1), 1e-12)
-    # James-Stein: keep the part of the squared length that noise of all coordinates cannot explain.
-    variances = shifts.shape[1] * (noise / counts) ** 2
-    kept_fractions = np.maximum(0, 1 - part_to_shrink(np.sqrt(variances)) * variances / lengths**2)
-    return np.asarray(shifts * (kept_fractions * np.minimum(1, limit / lengths))[:, None])
-
-
-def part_to_shrink(noise: Floats) -> Floats:
-    """Part of full shrinkage for noise of this length: 1 from `SHRUNK_AT`, 0 to a third of it."""
-    return np.clip(1.5 * noise / defaults.SHRUNK_AT - 0.5, 0, 1)
+    return np.asarray(shifts * np.minimum(1, limit / lengths)[:, None])
 
 
 def scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:

@@ -17,7 +17,7 @@ from sktensor_dp.mixtures.gaussians import (
     responsibilities,
     whitened_rows,
 )
-from sktensor_dp.mixtures.m_step import StepNoise, part_to_shrink
+from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.observed_information import (
     missing_places,
     observed_information,
@@ -145,7 +145,7 @@ def parameter_errors(
     They are by sampling of `n_rows`, and as `parts` say; NaN where a `spread` of the column is 0.
     """
     k, d = model.means.shape
-    noise, is_unknown = parts.noise, parts.spread == 0
+    is_unknown = parts.spread == 0
     information, overlaps = _information(model, parts, rng)
     steps = _errors_of_steps(model, parts, information, n_rows)
     steps.by_sampling[:, 1:] *= np.maximum(parts.spread, 1)[:, :, None]
@@ -158,12 +158,8 @@ def parameter_errors(
         errors = np.concatenate([errors, _traded(model, overlaps)], axis=2)
     errors = errors.reshape(k * (1 + d), -1)
     products = (errors @ errors.T).reshape(k, 1 + d, k, 1 + d)
-    # Shrinkage suppresses shifts up to about their noise: count that as an error.
-    unmade_variance = np.square(noise.shift / model.weights)
-    unmade_variance *= part_to_shrink(np.sqrt(d * unmade_variance))
     for j, missed in enumerate(parts.missed):
         products[j, :, j] += np.diag(np.square(missed))
-        products[j, 1:, j, 1:] += unmade_variance[j] * model.covariances[j]
     unknown = 1 + np.flatnonzero(is_unknown.any(axis=0))
     products[:, unknown] = products[:, :, :, unknown] = np.nan
     if len(unknown) == d:  # no column says which group rows are of
