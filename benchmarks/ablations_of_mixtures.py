@@ -52,7 +52,6 @@ ABLATIONS: tuple[Ablation, ...] = (
     constant("gaussian_mixture.ROWS_A_STEP", math.inf),
     constant("gaussian_mixture.QUANTILE", 0.999),
     constant("mixtures.NOISE_OF_SQUARES", 0.0),
-    Ablation("SEEN of shapes = 0", (), {"mixtures.defaults.SEEN": 0.0}),
     constant("mixtures.LARGE_NOISE", math.inf),
     constant("mixtures.MOST_GAIN", 6.0),
     Ablation(

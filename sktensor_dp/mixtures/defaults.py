@@ -2,8 +2,6 @@
 
 # Largest noise of a variance, over its sampling error, up to which squares are clipped later.
 NOISE_OF_SQUARES = 0.5
-# Differences of shapes count as real above this many standard deviations.
-SEEN = 1.5
 # Noise of a shape (operator norm) from which covariances keep `shrinkage.LEAST_KEPT`.
 LARGE_NOISE = 0.4
 # Clip of the norm of the gains in log-density of one sample, in nats: of groups a few deviations

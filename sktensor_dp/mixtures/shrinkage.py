@@ -90,7 +90,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
     )
     noise_variance = noisy.shape_sigma**2
     excess = _mean_squares(shapes - common, log_frames, noisy) - noise_variance
-    variances = _variances_beyond_noise(excess, noise_variance, n_shape)
+    variances = _variances_beyond_noise(excess, noise_variance)
     kept_fractions = variances / np.maximum(variances + noise_variance, 1e-300)
     each = zip(shapes, kept_fractions, noisy.shape_sigma, strict=True)
     fractions = [_safe_fraction(common, shape, kept, sigma, d) for shape, kept, sigma in each]
@@ -100,23 +100,13 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
     ])  # fmt: skip
 
 
-def _variances_beyond_noise(excess: Floats, noise_variance: Floats, n_shape: int) -> Floats:
-    """Variances (k,) of shapes: halfway between the `excess` over noise of each and the mean one.
-
-    An excess counts as 0 where noise could explain it.
-    """
-    chance = np.sqrt(2 / n_shape)  # relative deviation of a mean square of n_shape normal numbers
-    own = np.where(excess > defaults.SEEN * noise_variance * chance, excess, 0.0)
-    if len(excess) == 1:
-        return own
-    # A mean square of normal numbers has the variance 2 (true variance + noise)^2 / n_shape. The
-    # true variance is not known yet: take the median noise.
+def _variances_beyond_noise(excess: Floats, noise_variance: Floats) -> Floats:
+    """Variances (k,) of shapes: halfway between the `excess` over noise of each and the mean."""
+    # A mean square of n normal numbers has the variance 2 (true variance + noise)^2 / n. The true
+    # variance is not known yet: take the median noise.
     precision = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
-    precision /= precision.sum()
-    mean = max(float(precision @ excess), 0.0)
-    if mean <= defaults.SEEN * chance * np.sqrt(precision**2 @ noise_variance**2):
-        mean = 0.0
-    return (mean + own) / 2
+    mean = precision @ excess / precision.sum()
+    return (np.maximum(mean, 0.0) + np.maximum(excess, 0.0)) / 2
 
 
 def _mean_squares(differences: Floats, log_frames: Floats, noisy: Scatters) -> Floats:
@@ -136,10 +126,7 @@ def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats
     common /= np.exp(np.linalg.slogdet(common)[1] / d)
     round_shape = np.eye(d) * np.trace(common) / d
     squares = float(np.square(_in_frame(common - round_shape, np.linalg.cholesky(common))).sum())
-    by_noise = n_shape * noise_variance
-    fraction = 0.0
-    if squares > by_noise * (1 + defaults.SEEN * np.sqrt(2 / n_shape)):
-        fraction = 1 - by_noise / squares
+    fraction = max(1 - n_shape * noise_variance / max(squares, 1e-300), 0.0)
     fraction = _safe_fraction(round_shape, common, fraction, float(np.sqrt(noise_variance)), d)
     common = round_shape + fraction * (common - round_shape)
     return np.asarray(common / np.exp(np.linalg.slogdet(common)[1] / d))
