@@ -118,8 +118,8 @@ class GroupForecast(NamedTuple):
 
 def topics_seen(model: PrivateSpectralLDA) -> list[TopicError]:
     """Return what widens intervals of the topics of a fitted model that noise does not hide."""
-    seen, shares = ~model.hidden(), model.topic_prior_ / model.topic_prior_.sum()
-    found = zip(noise_by_topic(model), shares, *errors_of_topics(model, shares), strict=True)
+    seen = ~model.hidden()
+    found = zip(noise_by_topic(model), model._shares, *errors_of_topics(model), strict=True)
     return [
         TopicError(*map(float, one)) for one, is_seen in zip(found, seen, strict=True) if is_seen
     ]

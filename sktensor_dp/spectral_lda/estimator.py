@@ -757,6 +757,5 @@ def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
 
 def _difference(fitted: Any) -> float:
     """Difference of the frequencies of the two words in the model; all moments contribute to it."""
-    prior = fitted.topic_prior_ / fitted.topic_prior_.sum()
-    frequencies = prior @ fitted.components_
+    frequencies = fitted._shares @ fitted.components_
     return float(frequencies[1] - frequencies[0])

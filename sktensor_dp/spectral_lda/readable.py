@@ -39,6 +39,11 @@ class ReadableTopics:
     n_features_in_: int
     privacy_report_: "PrivacyReport"
 
+    @property
+    def _shares(self) -> Floats:
+        """Shares (k,) of the topics, of the words."""
+        return self.topic_prior_ / self.topic_prior_.sum()
+
     def top_words(
         self, n_words: int = 10, feature_names: Names = None, relevance: float = 1.0
     ) -> list[list[str]]:
@@ -160,7 +165,7 @@ class ReadableTopics:
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
-        shares = self.topic_prior_ / self.topic_prior_.sum()
+        shares = self._shares
         coherence, unknown = self.coherence_, np.full(len(shares), np.nan)
         table = {
             "words": map(" ".join, self.top_words(n_words, feature_names)),
@@ -193,7 +198,7 @@ class ReadableTopics:
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
-        lengths = MADE_UP_TOKENS * self.topic_prior_ / self.topic_prior_.sum()
+        lengths = MADE_UP_TOKENS * self._shares
         return {
             "topic_term_dists": self.components_, "doc_topic_dists": np.eye(len(lengths)),
             "doc_lengths": lengths, "vocab": [str(name) for name in self._names(feature_names)],

@@ -17,7 +17,7 @@ def noise_by_topic(model: Any, matrix: Floats | None = None) -> Floats:
     if it is computed already.
     """
     inverse = np.asarray(np.linalg.pinv(confusion_of(model) if matrix is None else matrix))
-    return np.sqrt(variance_of_shares(inverse, model.topic_prior_ / model.topic_prior_.sum()))
+    return np.sqrt(variance_of_shares(inverse, model._shares))
 
 
 def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:
@@ -26,8 +26,7 @@ def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:
     The share is that of the seen topic that noise hides least. The factor is infinite if no topic
     is seen, or there is only one.
     """
-    k, shares = model.n_components_, model.topic_prior_ / model.topic_prior_.sum()
-    ratios = noise_by_topic(model, matrix) / np.maximum(shares, TINY)
+    k, ratios = model.n_components_, noise_by_topic(model, matrix) / np.maximum(model._shares, TINY)
     least = ratios.min(initial=math.inf, where=~model.hidden() & (k > 1))
     return max(math.sqrt(k), float(least))
 
@@ -38,13 +37,13 @@ def share_of_hidden(model: Any) -> tuple[float, float]:
     Half of the hidden topics' texts count for the others, which are off if all of the hidden ones
     exist, or none.
     """
-    shares, hidden = model.topic_prior_ / model.topic_prior_.sum(), model.hidden()
-    _, moved = errors_of_topics(model, shares)
-    return float(shares[hidden].sum()), float(moved.max(initial=0.0, where=~hidden)) / 2
+    hidden, (_, moved) = model.hidden(), errors_of_topics(model)
+    return float(model._shares[hidden].sum()), float(moved.max(initial=0.0, where=~hidden)) / 2
 
 
-def errors_of_topics(model: Any, shares: Floats) -> tuple[Floats, Floats]:
+def errors_of_topics(model: Any) -> tuple[Floats, Floats]:
     """Deviations (k,) of shares by errors of topics, and how far hidden topics may move them."""
+    shares = model._shares
     mixed = np.sqrt(mixing_variance(model.mixing_covariance_, shares[None])[0])
     return mixed, np.abs(shares @ without_hidden(model.components_, model.hidden()) - shares)
 

@@ -31,7 +31,7 @@ def explorer(
     All of it is released. `hidden` says of each topic whether noise hides it.
     """
     topics, std = model.components_, model.components_std_
-    shares = model.topic_prior_ / model.topic_prior_.sum()
+    shares = model._shares
     distances, chosen = divergences(topics, topics), _chosen_words(model)
     n_topics, n_words = topics.shape
     data = {

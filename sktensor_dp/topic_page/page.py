@@ -60,7 +60,7 @@ def topics_of(model: BaseEstimator, names: Sequence[str] | NDArray[Any]) -> list
     -------
     list of Topic
     """
-    shares = model.topic_prior_ / model.topic_prior_.sum()
+    shares = model._shares
     words = model.top_words(10, names)
     distinctive = model.top_words(10, names, relevance=0.6)
     hidden = model.hidden()
