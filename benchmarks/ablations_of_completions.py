@@ -66,6 +66,7 @@ OF_FEW = constant("completion.CONCURRENCE_CAP", 0.05, ())
 OF_CAMPS = constant("completion.PULL_SCALE", 1e-9, ())
 ABLATIONS = (
     constant("completion.ROUNDS", 1, PERSON),
+    constant("completion.LEAST_ROW_WEIGHT", 1.0, PERSON),
     constant("completion.LEVEL_FRACTION", 0.05, PERSON),
     constant("completion.DIRECTION_FRACTION", 0.5, PERSON),
     constant("completion.DIRECTION_SWEEPS", 6, PERSON),

@@ -33,6 +33,7 @@ from sktensor_dp.completion.pull import (
     measured_pull,
     pull_by_clip,
 )
+from sktensor_dp.completion.row_weights import row_weights
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, RowConcurrences, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -189,6 +190,8 @@ class SharedBiases:
     total_variance: float  # of that sum, by noise
     n_alone: float  # weight, and so number, of units with entries in one row alone
     _noise_of_sum: float  # deviation of noise in the last release, over its sensitivity
+    _moments: Floats  # (2, n_rows): posterior means of a row's weight in sums, and of its square
+    _by_noise: Floats  # (n_rows,): deviations of effects by noise of all releases, times weights
     _linear: Sequence[EffectRelease]  # all so far, of linear response, pull included
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
@@ -205,6 +208,7 @@ class SharedBiases:
         zeros = np.zeros(self._shape[mode])
         self.effects = SharedEffects(zeros, zeros, zeros, prior_variance=0.0)
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
+        self._moments = np.ones((2, len(zeros)))
 
     def release_concurrences(self) -> None:
         """Release how units compare rows: effects are then those that such residuals show."""
@@ -228,16 +232,37 @@ class SharedBiases:
         clip = self._clip(deviation, n_left, precision)  # in deviations of residuals
         spread = math.sqrt(clipped_variance(clip))
         most = 1.0 if self._order == 1 else longest_sum(clip)  # in L1 longer sums cost no noise
-        query = SharedRowSums(self.mode, self._shape, about, clip * deviation, self._order, most)
+        of_rows = self._row_weights(clip, deviation, most, n_left + precision)
+        query = SharedRowSums(
+            self.mode, self._shape, about, clip * deviation, self._order, most, of_rows
+        )
         noisy = self._ask(query, pooled, paid_by).as_sum()
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
+        # Divide by weights over their norm in a usual unit, as if all rows had weighed the same.
+        # In sums of units with one row, they do.
+        factors = np.ones((2, len(of_rows)))
+        shares = self._moments[0] / self._moments[0].sum()
+        factors[0] = of_rows / math.sqrt(shares @ of_rows**2)
         blocks, left = noisy.value[:, :-1].reshape(2, 2, -1), noisy.value[:, -1]
         release = EffectRelease(
-            blocks[:, 0], blocks[:, 1], np.full(blocks[:, 0].shape, noisy.sigma), 1.0,
+            blocks[:, 0] / factors, blocks[:, 1] / factors, noisy.sigma / factors, 1.0,
             self.effects.means, spread,
         )  # fmt: skip
         means = [bias.effects.means for bias in biases]
         self._rounds.append(_Round(release, clip * deviation, means, left, most, noisy.sigma))
+
+    def _row_weights(self, clip: float, deviation: float, most: float, budget: float) -> Floats:
+        """Weights of rows in the next release, by which biases should explain most.
+
+        `clip`, in units of `deviation`, and `most` are the next release's. It and those that follow
+        have `budget` times the squared mu of the last.
+        """
+        if self._order == 1 or self._ask.is_exact or not self._rounds:
+            return np.ones(len(self.weights))
+        sigma = self._noise_of_sum * SharedRowSums.largest_distance(most)
+        prior = math.sqrt(kernel_defaults.LEVEL_VARIANCE) * deviation
+        planned = budget * (prior * clipped_response(clip, deviation) / sigma) ** 2
+        return row_weights(self._moments, (prior / self._by_noise) ** 2, planned)
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -332,7 +357,7 @@ class SharedBiases:
         self.total_variance = float(np.sum(sigma**2))
         weight_each = self._weight_of_entry(several + self.n_alone, biases)
         release = self._combined(biases, weight_each, last)
-        effects = shared_effects(
+        effects, self._moments = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2,
             response=release.response, about=release.about, spread=release.spread,
@@ -340,6 +365,7 @@ class SharedBiases:
         # Popularity is half the logarithm of a weight over the mean weight.
         self.shares = np.exp(2 * effects.popularity)
         self.shares /= self.shares.sum()
+        self._by_noise = release.sigma / release.response
         if self._order == 1:  # in order 2 a unit with n entries weighs n / |c|
             several = self._n_several / math.sqrt(
                 self._squared_norm(several, self._rounds[-1].sigma)

@@ -153,12 +153,12 @@ class SharedRowSums(Query):
     laws = (GAUSSIAN, LAPLACE)
 
     # A unit contributes ``(S, C) / |C|``: sums of clipped residuals and numbers of entries in each
-    # row, to one of two blocks; for order 1 and several rows times the root of the part of entries
-    # in other rows. S is shrunk to the norm `most * |C|` where it is longer. Residuals are about
-    # the mean of the unit's entries in other rows, so that its level, which may be why entries are
-    # missing, moves none; if there is no other row, about the mean level. Last comes how much less
-    # than possible its sums u are: ``most - |u|^2 / most`` or, for order 1, the L1 norm of counts
-    # less that of u.
+    # row, both times the weight of the row, to one of two blocks; for order 1 and several rows
+    # times the root of the part of entries in other rows. S is shrunk to the norm `most * |C|`
+    # where it is longer. Residuals are about the mean of the unit's entries in other rows, so that
+    # its level, which may be why entries are missing, moves none; if there is no other row, about
+    # the mean level. Last comes how much less than possible its sums u are: ``most - |u|^2 / most``
+    # or, for order 1, the L1 norm of counts less that of u.
 
     mode: int  # any mode but the units'
     shape: tuple[int, ...]  # of the tensor; public
@@ -166,12 +166,22 @@ class SharedRowSums(Query):
     scale: float  # residual that is clipped to 1; public
     order: int = 2  # norm of C that a unit is divided by: 1 bounds the L1 norm too
     most: float = 1.0  # largest norm of S in units of that of C; public, and 1 for order 1
+    # (n_rows,): factors of entries by row, public; None: all are 1, as for order 1
+    row_weights: Floats | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
             raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
+        if self.row_weights is not None:
+            self._check_row_weights(self.row_weights)
         check_number("most", self.most, (SMALLEST if self.order == 2 else 1.0, 1.0))
         self.about.check(self.scale)
+
+    def _check_row_weights(self, weights: Floats) -> None:
+        least = SMALLEST if self.order == 2 else 1.0
+        n_rows = self.shape[self.mode]
+        if len(weights) != n_rows or not ((least <= weights) & (weights <= 1)).all():
+            raise ValueError(f"row_weights must be {n_rows} numbers from {least:g} to 1.")
 
     @staticmethod
     def largest_distance(most: float) -> float:
@@ -215,11 +225,15 @@ class SharedRowSums(Query):
         has_one_row = n_others == 0
         residuals[has_one_row] = values[has_one_row] - self.about.level
         residuals = np.clip(residuals / self.scale, -1.0, 1.0)
-        norm = norms(counts)
+        of_entries, of_pairs = np.ones(len(rows)), np.ones(len(counts))  # weights of their rows
+        if self.row_weights is not None:
+            of_entries = self.row_weights.take(rows)
+            of_pairs[pair] = of_entries
+        norm = norms(counts * of_pairs)
         if self.most < 1:
-            lengths = norms(np.bincount(pair, residuals))
+            lengths = norms(np.bincount(pair, residuals) * of_pairs)
             residuals /= np.maximum(lengths / (self.most * norm), 1.0)
-        weights = 1 / norm
+        weights = of_entries / norm
         if self.order == 1:  # without the root, weights of any unit would add up to 1
             weights = np.sqrt(np.where(has_one_row, 1.0, n_others / n_entries)) / n_entries
         places = rows + n_rows * has_one_row

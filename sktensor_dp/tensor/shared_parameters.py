@@ -205,9 +205,10 @@ def shared_effects(
     sums: ArrayLike, weights: ArrayLike, *, noise_std: float | Floats, weight_each: float,
     response: float | Floats, effect_variance: float, about: float | Floats = 0.0,
     spread: float | Floats = 1.0,
-) -> SharedEffects:  # fmt: skip
-    """Effects and popularity of the rows of a mode by empirical Bayes.
+) -> tuple[SharedEffects, Floats]:  # fmt: skip
+    """Effects and popularity of the rows of a mode by empirical Bayes, and moments of weights.
 
+    Moments (2, n_rows) are posterior means of weights and of their squares.
     `sums` and `weights` (n_rows,) have noise of deviation `noise_std`; `effect_variance` is the
     prior variance that EM starts from.
     """
@@ -306,8 +307,11 @@ class _GridPosterior:
         self._sums = self._sums - self._slopes * self._line
         self._squares = self._sums**2
 
-    def effects(self, popularity: Floats) -> SharedEffects:
-        """Effects, and popularity by one number for each weight of the grid."""
+    def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
+        """Effects, and moments of weights, as `shared_effects` returns them.
+
+        `popularity` is a number for each weight of the grid.
+        """
         posterior, effects, variances, _ = self._posterior()
         # Noise of the line counts as far as effects are drawn to it.
         drawn = variances / self.prior_variance
@@ -316,11 +320,13 @@ class _GridPosterior:
         mean = _posterior_mean(posterior, effects)
         variance = _posterior_mean(posterior, effects**2 + variances) - mean**2
         expected = _posterior_mean(posterior, np.broadcast_to(popularity, posterior.shape))
-        return SharedEffects(
+        moments = np.stack([_posterior_mean(posterior, self._grid**k) for k in (1, 2)])
+        found = SharedEffects(
             mean, np.maximum(variance, 0.0), expected, self.prior_variance,
             prior_means=_posterior_mean(posterior, np.broadcast_to(self._line, posterior.shape)),
             drawn=_posterior_mean(posterior, drawn),
         )  # fmt: skip
+        return found, moments
 
     def _slope_over(self, values: Floats, posterior: Floats) -> tuple[float, float]:
         """Slope of effects on `values` of grid points, by least squares, and its deviation."""

@@ -27,6 +27,7 @@ from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.person_recipe import Levels
 from sktensor_dp.completion.plan import plan_persons
 from sktensor_dp.completion.pull import OfClips, Pull, expected_square_errors, pull_by_clip
+from sktensor_dp.completion.row_weights import row_weights, squares_of_most_gain
 from sktensor_dp.completion.shared_biases import (
     PersonValues,
     SharedBiases,
@@ -197,6 +198,24 @@ def test_persons_levels_are_shrunk_by_how_far_they_are_apart(size, seed):
             assert first < 1.04 * best
     assert errors[math.inf] == pytest.approx(size**2, rel=0.15, abs=0.06)
     assert 0.02 < errors[0.1] < 4
+
+
+def test_weights_of_rows_explain_most(seed):
+    """No other weights of the same mean square do; equal rows weigh the same."""
+    rng = np.random.default_rng(seed)
+    shares, past, planned = rng.dirichlet(np.ones(30)), *10 ** rng.uniform(-3, 3, (2, 30))
+
+    def explained(x):
+        ratios = past + x * planned
+        return shares @ (ratios / (1 + ratios))
+
+    best = squares_of_most_gain(shares, past, planned)
+    assert shares @ best == pytest.approx(1)
+    for _ in range(50):
+        other = best * 10 ** rng.uniform(-1, 1, 30) + 0.1 * rng.random(30)
+        assert explained(best) >= explained(other / (shares @ other))
+    equal = row_weights(np.array([[2.0] * 5, [4.0] * 5]), past=np.ones(5), planned=0.1)
+    np.testing.assert_allclose(equal, 1.0)
 
 
 def test_releases_of_other_gains_and_centres_are_one(seed):

@@ -135,7 +135,9 @@ def row_sums(order: int) -> Callable[[Rng, World], SharedRowSums]:
         mode = int(rng.integers(1, len(world.shape)))
         scale, most = half * 10 ** rng.uniform(-3, 1), float(rng.choice([0.3, 0.7, 1.0]))
         most = most if order == 2 else 1.0
-        return SharedRowSums(mode, world.shape, about, scale, order, most)
+        n_rows = world.shape[mode]
+        weights = 10 ** rng.uniform(-2, 0, n_rows) if order == 2 and rng.random() < 0.7 else None
+        return SharedRowSums(mode, world.shape, about, scale, order, most, weights)
 
     return build
 

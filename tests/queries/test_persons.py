@@ -60,11 +60,15 @@ def test_unit_levels(seed):
 
 
 @pytest.mark.parametrize("mode", [1, 2])
-@pytest.mark.parametrize(("order", "most"), [(1, 1.0), (2, 1.0), (2, 0.4)])
-def test_shared_row_sums(mode, order, most, seed):
+@pytest.mark.parametrize(
+    ("order", "most", "weighted"),
+    [(1, 1.0, False), *((2, most, by) for most in (1.0, 0.4) for by in (False, True))],
+)
+def test_shared_row_sums(mode, order, most, weighted, seed):
     """About the mean of a unit's entries in other rows; of one row, in a block of their own."""
     (X, y), about = entries(seed), released(np.random.default_rng(seed))
     expected, left = np.zeros((2, 2, SHAPE[mode])), np.zeros((2, 1))
+    of_rows = np.linspace(0.2, 1, SHAPE[mode]) if weighted else None
     for places, values in units_of(X, y):
         residuals, rows = less_effects(places, values, about), places[:, mode]
         is_alone = int((rows == rows[0]).all())
@@ -73,6 +77,8 @@ def test_shared_row_sums(mode, order, most, seed):
         part = np.zeros((2, SHAPE[mode]))
         np.add.at(part[0], rows, np.clip(residuals / SCALE, -1, 1))
         np.add.at(part[1], rows, 1)
+        if weighted:
+            part *= of_rows
         part[0] /= max(np.linalg.norm(part[0]) / (most * np.linalg.norm(part[1])), 1)
         part /= np.linalg.norm(part[1], order)
         if order == 1 and not is_alone:
@@ -83,7 +89,7 @@ def test_shared_row_sums(mode, order, most, seed):
         else:
             left[is_alone] += most - np.sum(part[0] ** 2) / most
     expected = np.hstack([expected.reshape(2, -1), left])
-    query = SharedRowSums(mode, SHAPE, about, SCALE, order, most)
+    query = SharedRowSums(mode, SHAPE, about, SCALE, order, most, of_rows)
     assert expected.any(axis=1).all()
     np.testing.assert_allclose(query.total(chunk_of(X, y)), expected, atol=1e-9)
 

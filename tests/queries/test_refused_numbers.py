@@ -67,6 +67,9 @@ WRONG = [
     (lambda: about(FIRST, replace(SECOND, means=np.full(3, np.nan))), "within 1e\\+20 scales"),
     (lambda: about(FIRST, replace(SECOND, variances=-np.ones(3))), "variances of released"),
     (lambda: replace(ROWS, order=3), "order must be"),
+    (lambda: replace(ROWS, row_weights=np.ones(6)), "row_weights must be 7 numbers"),
+    (lambda: replace(ROWS, row_weights=np.full(7, 1.1)), "row_weights must be 7 numbers"),
+    (lambda: replace(ROWS, row_weights=np.full(7, 0.5), order=1), "numbers from 1 to 1"),
     # The units' own mode is never released.
     (lambda: replace(ROWS, mode=0).total(SLICES), "another one than the units"),
     # A part that is too short would fail only where a unit has entries in its last rows.

@@ -161,7 +161,7 @@ def noisy_sums(seed, noise, n_rows=800):
 
 
 def fitted_effects(sums, weights, noise):
-    found = shared_effects(
+    found, _ = shared_effects(
         sums,
         weights,
         noise_std=noise,
@@ -241,7 +241,7 @@ def test_noise_alone_is_shrunk_away(seed):
 def test_a_small_variance_is_the_likeliest():
     """A dozen EM steps from a large variance are far from it where entries hide effects."""
     sums = math.sqrt(GAIN**2 * 0.05 + 0.02) * np.random.default_rng(0).standard_normal(2000)
-    found = shared_effects(
+    found, _ = shared_effects(
         sums, np.ones(2000), noise_std=0.0, weight_each=0.02, response=GAIN, effect_variance=1.0
     )
     likeliest = (np.mean(sums**2) - 0.02) / GAIN**2
