@@ -6,7 +6,7 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
-from sktensor_dp.checks.display import counted
+from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.share_noise import errors_of_topics, noise_by_topic, noise_of_seen
 from sktensor_dp.spectral_lda.shares import TopicShares
@@ -17,6 +17,25 @@ NOISE_FACTORS = 1.0, 10.0
 # Factor on that noise, and on the variance by chance, of persons with about four texts that differ
 # in group or topic, beside one text or texts that are alike: their norm is the root of four.
 FEW_TEXTS = 0.5
+HEAD = ("expected", "of what")
+BETWEEN = "reach of 90% intervals of differences between two groups, but for errors of topics"
+NOISE = "noise of a share (one deviation)"
+SAME_TOPICS = "the same, where some write far more of the same topics"
+OTHER_TOPICS = (
+    "the same, where some write far more of others (a few who write very much stay hidden, and may "
+    "shift it further)"
+)
+BY_TOPICS = "of which by errors of the topics found; in differences in proportion to these"
+LOWER_ENDS = (
+    "Lower ends: persons write about four texts each, of different groups. If they write one each, "
+    "noise is twice as large (the run has less with --texts-per-person 1)."
+)
+UPPER_ENDS = [
+    "Upper ends: topics share most words, as those of short texts do.",
+    "Errors of topics, which their fit tells, add to that; in differences they are in proportion "
+    "to these.",
+    "A run stops before it pays for shares that noise would hide.",
+]
 LEVEL_REACH = NormalDist().inv_cdf(0.95)  # of intervals of level 90 %, in deviations
 
 
@@ -39,75 +58,66 @@ class GroupForecast(NamedTuple):
     bound: int  # on texts of a person, as --texts-per-person says; else 0
 
     def in_words(self, n_topics: int, verdict: str) -> str:
-        """Noise of shares, and how far intervals reach.
+        """Table of how far intervals reach, and noise moves shares.
 
         A `verdict` is given if the topics are found already.
         """
-        moved, head, found, if_uneven, ahead = self.moved, "Of", "", "", ""
-        n_groups = counted(len(self.shares.values), "group")
-        bound = self.bound
-        few_texts = FEW_TEXTS if self.for_persons and not bound else 1.0
-        if few_texts < 1:
-            ahead = (
-                " Lower ends are of persons who write about four texts each, of different groups; "
-                "of one text each noise is twice as large (the run has less with "
-                "--texts-per-person 1)."
-            )
-        if verdict:
-            head, found = f"{verdict.capitalize()}: of", " found"
-        else:
-            ahead += (
-                " Where topics share most words, as those of short texts do, the upper ends hold. "
-                "Errors of topics, which their fit tells, add to that; in differences they are in "
-                "proportion to these. A run stops before it pays for shares that noise would hide."
-            )
-        if bound > 1:
-            if_uneven = (
-                f" if each person writes {bound:,} texts, by {moved(bound)} if each writes one"
-            )
-        elif few_texts < 1:
-            if_uneven = (
-                f", by {moved(2)} where some write far more of the same topics, by {moved(16)} "
-                "where of others (a few who write very much stay hidden, and may shift it further)"
-            )
-        return (
-            f"{head} each of {n_groups}, if texts are spread evenly, noise moves the share of a "
-            f"topic{found} ({1 / n_topics:.1%} on average) by about {moved(few_texts, 1)} (one "
-            f"deviation){if_uneven}; by more in a smaller group. Intervals of 90% reach about "
-            f"{self._reach(few_texts, max(bound, 1))} to either side, of which chance alone, which "
-            f"no epsilon makes smaller, is {self._reach(few_texts, max(bound, 1), noise=False)}"
-            f"{self._of_topics()}.{ahead}"
+        rows = [
+            (self._reach(), "reach of 90% intervals of shares to either side"),
+            (self._reach(noise=False), "of which by chance alone, which no epsilon makes smaller"),
+            *self._of_topics(),
+            (self._reach(apart=True), BETWEEN),
+            *self._of_noise(),
+        ]
+        noun = "the topics found" if verdict else "topics"
+        title = (
+            f"{verdict}{': ' * bool(verdict)}shares of {noun} ({1 / n_topics:.1%} on average) in "
+            f"each of {counted(len(self.shares.values), 'group')}, if texts are spread evenly"
         )
+        notes = [LOWER_ENDS] * (self._few_texts < 1) + ([] if verdict else UPPER_ENDS)
+        return as_text(Table(title[0].upper() + title[1:], HEAD, rows, notes, HEAD))
 
-    def _of_topics(self) -> str:
-        """Say how far intervals reach by errors of topics alone, where these are found."""
+    @property
+    def _few_texts(self) -> float:
+        """Factor on the noise of persons with few texts; 1 if each has one, or as many as bound."""
+        return FEW_TEXTS if self.for_persons and not self.bound else 1.0
+
+    def _of_noise(self) -> list[tuple[str, str]]:
+        """Noise of shares, and what it is for persons who write more, or less."""
+        factors = {f"{NOISE}; more in small groups": (self._few_texts, 1.0)}
+        if self.bound > 1:
+            each = f"{NOISE}, if each person writes {self.bound:,} texts"
+            factors = {each: (1.0, 1.0), "the same, if each writes one": (self.bound, self.bound)}
+        elif self._few_texts < 1:
+            factors |= {SAME_TOPICS: (2, 2), OTHER_TOPICS: (16, 16)}
+        return [(self.moved(*factor), words) for words, factor in factors.items()]
+
+    def _of_topics(self) -> list[tuple[str, str]]:
+        """How far intervals reach by errors of topics alone, where these are found."""
         reaches = [LEVEL_REACH * one.mixed + one.hidden for one in self.topics]
-        if not any(reaches):
-            return ""
-        return (
-            f", and errors of the topics found {_range(min(reaches), max(reaches))}, which in "
-            "differences between groups are in proportion to these"
-        )
+        return [(_range(min(reaches), max(reaches)), BY_TOPICS)] if any(reaches) else []
 
-    def moved(self, least: float, most: float | None = None) -> str:
+    def moved(self, least: float, most: float) -> str:
         """Range over topics of the noise of shares, from `least` times it to `most` times."""
         noise, factors = self._noise_of_shares(), [one.noise for one in self.topics]
-        return _range(noise * least * min(factors), noise * (most or least) * max(factors))
+        return _range(noise * least * min(factors), noise * most * max(factors))
 
-    def _reach(self, least: float, most: float, *, noise: bool = True) -> str:
+    def _reach(self, *, noise: bool = True, apart: bool = False) -> str:
         """Range over topics of how far 90 % intervals reach; without `noise` by chance alone.
 
-        `least` and `most` are factors on noise, and on the variance by chance.
+        Those of two groups `apart` are of their difference, but for errors of topics.
         """
         of_noise, reaches = self._noise_of_shares() * noise, []
-        for factor, share, mixed, hidden in self.topics:
+        for factor, share, *of_topics in self.topics:
+            mixed, hidden = of_topics if not apart else (0.0, 0.0)
             # Confused topics blur noise and chance alike.
             chance = self.shares.expected_chance(self.n_units, share) * max(factor, 1.0)
             reaches += [
                 LEVEL_REACH
+                * math.sqrt(1 + apart)
                 * math.hypot(of_noise * factor * times, chance * math.sqrt(times), noise * mixed)
                 + noise * hidden
-                for times in (least, most)
+                for times in (self._few_texts, max(self.bound, 1))  # of noise, and of a variance
             ]
         return _range(min(reaches), max(reaches))
 

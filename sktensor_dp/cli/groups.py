@@ -38,21 +38,17 @@ MAY_BE_MORE = (
     "There may be more groups than were asked for: another run may ask for one or two more, and "
     "joins those that the data does not support."
 )
-ASK_FOR_MORE = (
-    "Ask for one or two groups more than there may be: those that the data does not support are "
-    "joined."
-)
+ASK_FOR_MORE = "Ask for one or two more than there may be: those without support are joined."
 ASK_FOR_ALL = (
-    "Ask for as many groups as there may be: from so few {unit}s about one fit in five misses one, "
-    "and to ask for one or two more finds no more."
+    "Ask for as many as there may be: one fit in five misses one, and more asked for do not help."
 )
 OF_ONE_SIZE = (
-    "This is for groups of one size, well apart; smaller or closer ones need more: of those that "
-    "overlap, as in many tables, noise may hide some with ten times as many {unit}s, or more."
+    "Assumed: groups of one size, well apart. Smaller or closer ones need more {unit}s: ten times "
+    "as many, or more, where groups overlap, as in many tables."
 )
 HIDERS = (
-    "Name columns of few values, with many equal ones or a long tail by --nonnormal, or give those "
-    "of a long tail by --log-range: else they may hide other groups, or leave no intervals."
+    "Few values, many equal ones or a long tail in a column hide groups or intervals: name it by "
+    "--nonnormal, or --log-range."
 )
 NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
 OF_RANGE = 0.25  # typical distance of numbers from their average, as a part of the range
@@ -312,21 +308,20 @@ class Groups(Run):
         """Forecast, and the number of groups that it is for."""
         why_none = self._no_intervals()
         lines = super().forecast_lines()
-        if not why_none:
-            twice = "; of shares of a category twice as far" * (
-                len(self._columns) > len(self._numeric)
-            )
-            lines.append(
-                f"90% intervals of averages are expected to reach {self._expected_reach():.3g} of "
-                f"a column's range to either side{twice}, if {self._of_deviation()}: further where "
-                "groups overlap or cells are missing."
-            )
+        if why_none:
+            lines.append(f"No intervals around averages: {why_none}.")
+        else:
+            twice = " (of shares of categories twice)" * (len(self._columns) > len(self._numeric))
+            lines += [
+                f"{self._expected_reach():.3g} of a column's range to either side: expected "
+                f"reach of 90% intervals of averages{twice}.",
+                f"Assumed: {self._of_deviation()}.",
+                "Intervals reach further where groups overlap or cells are missing.",
+            ]
         if self.options.groups > 1:
             lines.append(OF_ONE_SIZE.format(unit=self.unit))
-            lines.append(ASK_FOR_MORE if self.is_enough() else ASK_FOR_ALL.format(unit=self.unit))
+            lines.append(ASK_FOR_MORE if self.is_enough() else ASK_FOR_ALL)
             lines.append(HIDERS)
-        if why_none:
-            lines.append(f"There will be no intervals around averages: {why_none}.")
         return lines
 
     def n_seen(self) -> int:

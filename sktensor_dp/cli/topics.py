@@ -477,7 +477,7 @@ class Topics(Run):
         if not (why or self.options.anyway or self._shows(cached_noise_of_seen(model))):
             why = (
                 f"{LIKELY_FEW.capitalize()} {self.unit}s for shares by group: noise would move "
-                f"those of topics found by {self._of_groups().moved(1)} or more"
+                f"those of topics found by {self._of_groups().moved(1, 1)} or more"
             )
         if not why:
             return ""

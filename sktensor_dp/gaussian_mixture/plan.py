@@ -47,10 +47,10 @@ INFORMATION_MATRICES, SINGLE_INFORMATION = 4, 8
 # Most parameters for which `means_interval` decomposes the information matrix.
 MOST_SCORES = 5000
 # A forecast knows no data: it says what may hide groups, or leave several without intervals.
-ASSUMED = (
-    "Groups are assumed to be well apart, with equally many samples and all cells. Name columns of "
-    "few values, as of 0 and 1, with many equal ones, as zeros or a detection limit, or with a "
-    "long tail, as nonnormal: else they may decide the groups alone, or leave no intervals."
+ASSUMED = "Groups are assumed to be well apart, with equally many samples and all cells."
+HIDERS = (
+    "Name columns of few values (0 and 1), many equal ones (zeros, a detection limit) or a long "
+    "tail as nonnormal: else they may decide the groups alone, or leave no intervals."
 )
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
@@ -183,6 +183,8 @@ class MixtureForecast(Forecast):
         well apart, of samples without missing cells. A 90% interval reaches 1.645 times as far.
     deviation : float
         Assumed standard deviation of a group's samples along a column, in the same units.
+    why_no_intervals : str
+        Public reason why means will have no intervals; empty if they will.
 
     Examples
     --------
@@ -233,14 +235,18 @@ class MixtureForecast(Forecast):
         is_as_good = super()._test_of(verdict)
         return lambda other: is_as_good(other) and other.mean_error <= mean_error
 
+    why_no_intervals: str  # a public reason; "" where there will be some
+
     @property
     def assumptions(self) -> list[str]:
-        """Sentences on what is assumed of the data, and on errors of means that follow."""
+        """Sentences on errors of means, on what is assumed of the data, and on intervals."""
+        none = [f"There will be no intervals: {self.why_no_intervals}."]
         return [
-            *super().assumptions,
-            f"Means are expected to err by {self.mean_error:.2g} (standard error) if samples are "
-            f"typically {self.deviation:.2g} from their group's mean along a column (deviation=): "
-            "by more where groups overlap, or samples have missing cells.",
+            f"{self.mean_error:.2g} is the expected standard error of means, if samples are "
+            f"typically {self.deviation:.2g} from their group's mean along a column (deviation=).",
+            "It is larger where groups overlap, or samples have missing cells.",
+            *([ASSUMED, HIDERS] if self.n_components > 1 else []),
+            *(none if self.why_no_intervals else []),
         ]
 
 
@@ -258,9 +264,6 @@ def forecast_mixture(
     shift_sigma = clip.far / math.sqrt(plan.scales.shift) / clip.shift_response * sigma
     noise = k * shift_sigma * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, signal=1.0)
-    said = [ASSUMED] if k > 1 else []
-    if why_none := no_intervals_by(estimator, n_samples, n_features):
-        said.append(f"There will be no intervals: {why_none}.")
     if deviation is None:  # a quarter of the range of columns that are scaled to one
         deviation = plan.radius / (2 * math.sqrt(n_features)) if not plan.chooses_norm else 1.0
     by_noise = k * deviation * shift_sigma
@@ -271,7 +274,7 @@ def forecast_mixture(
     by_noise /= math.sqrt(plan.n_steps / 2)  # the last half of the steps is averaged
     return MixtureForecast(
         (row,), n_samples, rows_needed(estimator, n_features), k, count_sigma=count_sigma,
-        law=" ".join(said),
+        why_no_intervals=no_intervals_by(estimator, n_samples, n_features),
         mean_error=math.hypot(by_noise, deviation * math.sqrt(k / n_samples)), deviation=deviation,
         _question=Question.of(
             estimator, n_samples=n_samples, n_features=n_features, deviation=deviation

@@ -101,7 +101,7 @@ class WordForecast:
     def in_brief(self, unit: str) -> str:
         """Say about how many words are kept, and which, of units of a name."""
         if self.plan.exact:
-            return on_words(self.plan, unit)
+            return " ".join(on_words(self.plan, unit))
         of_one = f"{1 / self.plan.releases.cost_of(VOTES).delta:,.0f}"
         return (
             f"Of ordinary texts about {counted(self.n_words, 'word')} are kept, in tests half to "
@@ -110,43 +110,44 @@ class WordForecast:
         )
 
     def __str__(self) -> str:
-        verdict = "There are too few for any word."
+        verdict = "too few for any word."
         if self.enough:
             n_words = counted(self.n_words, "word")
-            verdict = f"Of ordinary texts about {n_words}, by half to four times in tests."
-        return (
-            f"{counted(self.n_documents, 'document')}. {verdict} {on_words(self.plan, 'document')} "
-            "With groups= documents are persons, with all their texts."
-        )
+            verdict = f"about {n_words} of ordinary texts, by half to four times in tests."
+        lines = [f"{counted(self.n_documents, 'document')}: {verdict}"]
+        with_groups = "With groups= documents are persons, with all their texts."
+        return "\n".join([*lines, *on_words(self.plan, "document"), with_groups])
 
 
-def on_words(plan: WordPlan, unit: str) -> str:
+def on_words(plan: WordPlan, unit: str) -> list[str]:
     """Sentences on how many of the units called `unit` must use a word for it to be kept."""
     if plan.exact:
-        return "Without noise all words are found."
-    said = (
+        return ["Without noise all words are found."]
+    said = [
         f"Of words that about {counted(round(plan.threshold), unit)} use half are kept, hardly any "
-        "of those that half as many use, most of those that twice as many do, if "
-    )
+        "of those that half as many use, most of those that twice as many do."
+    ]
     if plan.max_words < _length_by_word(plan.length):
-        said += (
-            f"none holds over {counted(plan.max_words, 'word')} (repeats count once): where many "
-            "do, the commonest words are left out, too."
+        said.append(
+            f"Assumed: no {unit} holds over {counted(plan.max_words, 'word')} (repeats count "
+            "once). Where many do, the commonest words are left out, too."
         )
     else:
         ratio = plan.if_equal / plan.threshold
-        said += (
-            f"an ordinary {unit} holds {counted(plan.length, 'word')} (repeats count once) and one "
-            f"in ten four times that; {ratio:.1g} times as many have to use one where all are "
-            "equally long, up to 2.5 times where they differ far more, as persons of a forum, and "
-            "twice where all hold four times as many words."
-        )
+        said += [
+            f"Assumed: an ordinary {unit} holds {counted(plan.length, 'word')} (repeats count "
+            "once), and one in ten four times that.",
+            f"{ratio:.1g} times as many have to use a word where all are equally long, up to 2.5 "
+            "times where they differ far more, as persons of a forum.",
+            "Twice as many have to where all hold four times as many words.",
+        ]
     of_one = f"{1 / plan.releases.cost_of(VOTES).delta:,.0f}"
     of_few = f", and of {plan.rarest} in 1 of {1 / SELDOM:,.0f}" if plan.rarest > 1 else ""
-    return (
-        f"{said} A word of one {unit} alone comes out in at most 1 of {of_one} runs{of_few}: that "
-        "is certain."
-    )
+    return [
+        *said,
+        f"A word of one {unit} alone comes out in at most 1 of {of_one} runs{of_few}: that is "
+        "certain.",
+    ]
 
 
 def expected_words(

@@ -61,7 +61,7 @@ def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fi
 
 def _notes(plan: WordPlan, words_of_unit: int) -> Iterator[str]:
     """Yield notes on which words are kept, and for how many a unit counts in frequencies."""
-    yield on_words(plan, plan.noun.removesuffix("s"))
+    yield from on_words(plan, plan.noun.removesuffix("s"))
     if not plan.exact:
         yield (
             "Noise leaves out some commoner words too, at random: in tests up to one in five of "

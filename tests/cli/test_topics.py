@@ -113,6 +113,7 @@ def test_persons_and_their_topics(command, posts, tmp_path):
     assert (report.unit, report.n_units, report.delta) == ("person", N_PERSONS, 1e-6)
     page = " ".join(files["for-the-officer.md"].split())
     assert "their names may come out" in page
+    assert "same name in the data, in capitals and small letters alike?" in page
     assert "For this run epsilon is 8, delta 1 in 1,000,000." in page
     assert "the list of words (a word of one person alone in 1 of 10,000,000 runs at most)" in page
     for said in (
@@ -541,8 +542,8 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     asked = ("topics", dated, "--text", "post", "--person", "author", "--epsilon", 8, *SMALL, *BY)
     folder = tmp_path / "private-topics"
     said = command(*asked, *more, "--forecast").err
-    assert "Of each of 3 groups, if texts are spread evenly, noise moves the share of a" in said
-    few, many = re.search("on average[)] by about (.*)% to (.*)% [(]one dev", said).groups()
+    assert "on average) in each of 3 groups, if texts are spread evenly\n" in said
+    few, many = re.search(r"\n(.*)% to (.*)% +noise of a share \(one deviation\); ", said).groups()
     assert float(many) == pytest.approx(20 * float(few), abs=20 * 0.05 + 0.05)  # as rounded
     assert "a few who write very much stay hidden" in " ".join(said.split())
     with monkeypatch.context() as patched:
@@ -602,14 +603,15 @@ def test_shares_by_group_are_forecast_by_their_number_alone(command):
     asked = ("forecast", "topics", "--persons", 4000, "--topics", 6, "--words-per-text", 300)
     by_number = command(*asked, "--by-values", 3).out
     assert by_number == command(*asked, "--by-values", "north,south,east").out
-    ends = r"about ([\d.]+)% to [\d.]+%"
-    reach = rf"reach {ends} to either side, of which chance alone.* is ([\d.]+)% to"
+    ends = r"([\d.]+)% to [\d.]+% +"
+    quantities = ("reach of 90% intervals of s", "of which by chance", "reach .*diff", "noise of a")
     chance = []
     for epsilon in (1, 10):
         said = command(*asked, "--by-values", 12, "--epsilon", epsilon).out
         assert "Errors of topics, which their fit tells, add to that" in said
-        noise = float(re.search(f"by {ends} \\(one deviation", said)[1])
-        width, by_chance = map(float, re.search(reach, said).groups())
+        found = [float(re.search(f"\n{ends}{one}", said)[1]) for one in quantities]
+        width, by_chance, apart, noise = found
+        assert apart == pytest.approx(2**0.5 * width, abs=0.1)
         # Standard error of a share of 1/6 in 333 texts, less by half as persons write four.
         assert by_chance == pytest.approx(1.645 * 100 * (5 / 36 / 333 / 2) ** 0.5, abs=0.06)
         assert width == pytest.approx(math.hypot(1.645 * noise, by_chance), abs=0.15)
@@ -646,12 +648,12 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
     said = command(*asked, "--by-values", "months.txt", "--forecast").err
     assert "by values: months.txt;" in said
     given = ("--by-values", "months.txt", "--texts-per-person", 20, "--forecast")
-    few, many = re.search(
-        "about (.*)% to .* 20 texts, by (.*)% to .*% if", command(*asked, *given).err
-    ).groups()
+    said, ends = command(*asked, *given).err, r"\n(.*)% to .*% +"
+    few = re.search(f"{ends}noise .*, if each person writes 20 texts\n", said)[1]
+    many = re.search(f"{ends}the same, if each writes one\n", said)[1]
     assert float(many) == pytest.approx(20 * float(few), rel=0.2)
     said = command(*asked, *given[:2], "--texts-per-person", 1, "--forecast").err
-    assert "% (one deviation); by more in a smaller group" in said  # of one text is said once
+    assert said.count("noise of a share") == 1  # of one text each
     for values, why in (
         ("jan,jan", "values must be different, and none empty"),
         ("jan,,", "values must be different, and none empty"),

@@ -535,7 +535,7 @@ def test_intervals_of_topics_found_are_as_wide_as_forecast(seed):
     forecast = GroupForecast(of_shares, topics_seen(lda), n, for_persons=True, bound=1)
     said = forecast.in_words(K, "enough")
     assert "errors of the topics found" in said
-    ends = re.search("reach about (.*?) to either side", said)[1].split(" to ")
+    ends = re.search(r"\n(.*%) +reach of 90% intervals of shares", said)[1].split(" to ")
     least, most = float(ends[0][:-1]) / 100, float(ends[-1][:-1]) / 100
     assert 0.8 * least < widths.min()
     assert widths.max() < 1.25 * most

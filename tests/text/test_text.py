@@ -138,7 +138,7 @@ def test_private_vocabulary_and_frequencies():
     assert vectorizer.document_frequencies_.max() <= N_PETS
     assert 50 < vectorizer.threshold_ < 70
     assert f"about {vectorizer.threshold_:.0f} documents use half are kept, hard" in str(report)
-    assert "if none holds over 6 words (repeats count once): where many do" in str(report)
+    assert "no document holds over 6 words (repeats count once). Where many do" in str(report)
     assert "leaves out some commoner words too" in str(report)
     assert "a document counts for up to 5 words" in str(report)
     assert (report.unit, report.n_units) == ("document", N_PETS)
