@@ -103,8 +103,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics forecast-topics", "--topics K", TOPICS, 10, "how many"),
     ("topics forecast-topics", "--words N", integer(2, 10**5), 2000, "most words to use"),
     ("topics forecast-topics", "--words-per-text N", integer(1, 10**6), None,
-     "about how many words a text has, with --person all texts of a person together, without stop "
-     "words: a guess for the forecast; 100 if not given"),
+     "about how many words a text has, or all texts of a person, without stop words: a guess; 100 "
+     "if not given"),
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
     ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False,
@@ -126,8 +126,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("recommend", "--output FOLDER", Path, None, "where to write; PRIVATE-recommendations if not "
      "given"),
     ("recommend", "--number N", integer(1, 1000), 10, "items for each person"),
-    ("ratings recommend", "--by-rating", bool, False, "put items in order of ratings alone, where "
-     "people do not choose what they rate; else of how likely they are to be chosen and liked"),
+    ("ratings recommend", "--by-rating", bool, False, "put items in order of ratings alone; else "
+     "of how likely they are to be chosen and liked"),
     ("ratings forecast-ratings", "--bounds LOW HIGH", float, REQUIRED, "ratings there can be"),
     ("ratings", "--items FILE", Path, None, "public list of all items: lines, or a table with "
      "the column of --item"),
@@ -146,31 +146,30 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
     ("groups", "--range COLUMN LOW HIGH", str, REPEATED, "column to use, its public range; for "
      "each"),
-    ("groups", "--log-range COLUMN LOW HIGH", str, REPEATED, "column of positive numbers, as "
-     "laboratory values, to take logs of; for each"),
-    ("groups", "--nonnormal COLUMN...", str, None, "which of these have few values, as 0 and "
-     "1 or scores, many equal ones, as zeros or a detection limit, or a long tail"),
-    ("groups", "--category COLUMN VALUE...", str, REPEATED, "column of categories and its public "
-     "ones; 'not given' counts missing cells"),
-    ("groups", "--person COLUMN", str, None, "column of persons, whose rows count as one "
-     "each; leave out if each has one"),
-    ("groups", "--one-row-each", bool, False, "with --person: each has one row, and "
-     "no check asks for several"),
-    ("ratings recommend groups", "--missing CELL...", str, None,
-     "how missing values are written, beside empty cells, in all columns but --person; NA and NaN "
-     "if not given. In one column of groups: COLUMN=CELL"),
+    ("groups", "--log-range COLUMN LOW HIGH", str, REPEATED, "positive numbers, as laboratory "
+     "values: takes logs"),
+    ("groups", "--nonnormal COLUMN...", str, None, "which of these have few values (0 and "
+     "1, scores), many equal ones (zeros, a detection limit) or a long tail"),
+    ("groups", "--category COLUMN VALUE...", str, REPEATED, "categories, and all that are "
+     "public; 'not given' counts missing cells"),
+    ("groups", "--person COLUMN", str, None, "persons, if some have several rows: these count as "
+     "one"),
+    ("groups", "--one-row-each", bool, False, "with --person: each has one row, unchecked"),
+    ("ratings recommend", "--missing CELL...", str, None,
+     "how missing values are written, beside empty cells; NA and NaN if not given"),
+    ("groups", "--missing CELL...", str, None, "how missing values are written, beside empty "
+     "cells, in all columns, or in one: COLUMN=CELL; NA and NaN if not given"),
     ("groups forecast-groups", "--groups K", integer(1, 1000), None,
-     "at most so many, 3 if not given; those without support are joined"),
+     "at most so many; 3 if not given"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
     ("forecast-groups", "--columns N", integer(1, 10**4), REQUIRED, "how many columns"),
-    (READS, "--normalise-labels", bool, False, "persons whose names differ "
-     "in case, blanks or Unicode form alone are one"),
+    (READS, "--normalise-labels", bool, False, "'A12' and 'a12' are one person, else two: "
+     "ignores case, outer blanks and Unicode form"),
     (FORECASTS, "--persons N", integer(1, 10**9), REQUIRED, "how many persons, texts or rows"),
-    (RUNS, "--no-check", bool, False, "do not check how many rows can be used, or go on "
-     "where a check stopped"),
+    (RUNS, "--no-check", bool, False, "skip the check of rows, or go on where it stopped"),
     ("topics groups", "--add-remove", bool, False, "hide also who is in the data, and how many"),
-    ("topics groups", "--persons N", PERSONS, None, "with --add-remove: about how many "
-     "there are; a guess without the data"),
+    ("topics groups", "--persons N", PERSONS, None, "with --add-remove: a guess of their "
+     "number"),
     (FORECASTS, "--find WHICH", ("epsilon", "persons"), None,
      "the least epsilon, or the fewest persons, that would be enough, and its forecast"),
     ("forecast-ratings", "--error X", POSITIVE, None,
@@ -184,7 +183,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (f"{RUNS} {FORECASTS}", "--epsilon E", POSITIVE, "4",
      "what the run may give away; less protects more, inf adds no noise"),
     (f"{RUNS} {FORECASTS}", "--delta D", FRACTION, "1e-6",
-     "limits how often, and how far, epsilon is exceeded; far below 1 over the number of people"),
+     "limits how often epsilon is exceeded: far below 1 / persons"),
     (RUNS, "--budget E", POSITIVE, None, "for all runs of a folder; else that of the first one"),
     (RUNS, "--raise-budget E", POSITIVE, None, "a larger one, for a folder that has a budget"),
     (RUNS, "--forecast", bool, False, "show what to expect and stop: nothing is spent"),
@@ -205,8 +204,22 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
 )  # fmt: skip
 
 
+class Help(argparse.HelpFormatter):
+    """Help that fits a screen of 45 lines of 80 characters: values that repeat end in "..."."""
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        if action.nargs != "+" or action.metavar is None:
+            return super()._format_args(action, default_metavar)
+        names = action.metavar if isinstance(action.metavar, tuple) else (action.metavar,)
+        return f"{' '.join(names)}..."
+
+
 class Parser(argparse.ArgumentParser):
-    """Parser with short error messages."""
+    """Parser with short help and error messages."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(add_help=False, allow_abbrev=False, formatter_class=Help, **options)
+        self.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
 
     def error(self, message: str) -> NoReturn:
         """Print the error, and where to find help."""
@@ -217,18 +230,17 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     """Parser of the program, and those of commands and of their kinds, as "report-show"."""
     top = Parser(
         prog="sktensor-dp", description="Learn from sensitive data, and hide every person in it.",
-        epilog="sktensor-dp COMMAND --help has an example of each.", allow_abbrev=False,
+        epilog="sktensor-dp COMMAND --help has an example of each.",
     )  # fmt: skip
     version = f"sktensor_dp {__version__}"
     top.add_argument("--version", action="version", version=version, help="show the version")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers: dict[str, Parser] = {}
     for command, (does, example, examples) in COMMANDS.items():
-        common: dict[str, Any] = {"description": does, "allow_abbrev": False}
         usage = None if examples else f"sktensor-dp {command} {USAGES.get(command, 'FILE')} OPTIONS"
         shown = f"example: sktensor-dp {command} "
         parsers[command] = commands.add_parser(
-            command, help=does, usage=usage, epilog=shown + example, **common
+            command, help=does, description=does, usage=usage, epilog=shown + example
         )
         if examples:
             by_kind = {example.split()[0]: example for example in examples}
@@ -236,7 +248,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
                 dest="kind", required=True, metavar="|".join(by_kind)
             )
             for kind, example in by_kind.items():
-                added = kinds.add_parser(kind, epilog=shown + example, **common)
+                added = kinds.add_parser(kind, description=does, epilog=shown + example)
                 parsers[f"{command}-{kind}"] = added
     return top, parsers
 
@@ -336,7 +348,8 @@ def _add(
     """Add an option, or the file, by its name and the names of the values that follow it."""
     if name.isupper():  # the file, or files
         nargs = {REQUIRED: None, LIST: "+", None: "?"}[default]
-        parser.add_argument(name.lower(), metavar=name, help=does, nargs=nargs, type=reader)
+        group = parser._optionals  # under one heading with the options
+        group.add_argument(name.lower(), metavar=name, help=does, nargs=nargs, type=reader)
         return
     if not values:
         parser.add_argument(name, action="store_true", help=does)

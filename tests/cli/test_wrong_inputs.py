@@ -237,7 +237,7 @@ def test_wrong_input_ends_in_one_line(command, arguments, told, tmp_path):
     ],
 )
 def test_help_fits_a_screen_and_has_an_example(command, name, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     done = command(*name.split(), "--help")
     assert len(done.out.splitlines()) <= 45
     *_, example = done.out.rstrip().split("\n\n")
