@@ -41,6 +41,10 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import load_statement
 
 KINDS_OF_RUN: dict[str, type[Run]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
+EXACTLY = (
+    "Names are compared exactly: if some differ in capitals alone, a person counts as several, and "
+    "is protected less. --normalise-labels makes these one"
+)
 ABOUT_TEXTS = "is about single texts, and nothing protects it: keep it with the texts"
 
 
@@ -311,6 +315,8 @@ def _show_protection(run: Run, path: Path, progress: Progress, *, has_noise: boo
         raise ValueError(f"{weak}. Nothing was spent.")
     with_rows = "" if column is None else f", with all rows of one {column!r}"
     progress.note(f"{run.units}; each {unit} is protected{with_rows}")
+    if column is not None and not options.normalise_labels:
+        progress.note(EXACTLY)
     if unit != "person" and options.file is not None:
         progress.note(
             f"warning: whoever is behind several {unit}s is not protected as a person. Name the "

@@ -86,7 +86,8 @@ def officer_text(
             f"{title}\n\nNo secret noise was added: nothing is protected. Treat it as raw data.\n"
         )
     if report.unit == "person":
-        ask = "Does everything of one person bear the same name in the data?"
+        exactly = "" if "normalise labels" in settings else ", in capitals and small letters alike"
+        ask = f"Does everything of one person bear the same name in the data{exactly}?"
         several = ""
         whole = (
             f"with everything of theirs in the data: all rows with the same value in "

@@ -20,7 +20,7 @@ from sktensor_dp import (
     PrivateGaussianMixture,
 )
 from sktensor_dp.cli.arguments import parse
-from sktensor_dp.cli.execution import KINDS_OF_RUN
+from sktensor_dp.cli.execution import EXACTLY, KINDS_OF_RUN
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS, OF_SEVERAL
 from sktensor_dp.cli.officer import PAGES
@@ -286,6 +286,19 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     assert f"{noise} {found}" in text_of(Path("p", "ratings.svg"))
 
 
+def test_names_in_capitals_are_others_and_that_is_said_whatever_the_names(command, ratings):
+    asked = ("ratings", ratings, *STARS, "--items", "films.csv", "--forecast")
+    said = "{} persons; each person is protected, with all rows of one 'user'\n"
+    assert f"{said.format('1,000')}{EXACTLY}\n" in command(*asked).err
+    head, *rows = ratings.read_text("utf-8").splitlines()
+    rows[::2] = [row.replace("person", "Person") for row in rows[::2]]
+    ratings.write_text("\n".join([head, *rows]), "utf-8")
+    assert f"{said.format('2,000')}{EXACTLY}\n" in command(*asked).err
+    done = command(*asked, "--normalise-labels")
+    assert said.format("1,000") in done.err
+    assert EXACTLY not in done.err
+
+
 def test_a_forecast_says_what_a_check_can_find(command, ratings):
     """Noise may hide how many ratings are given, and not whether all are as declared."""
     asked = ("ratings", ratings, *STARS, "--items", "films.csv", "--anyway", "--forecast")
@@ -407,7 +420,7 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
         "an empty cell: is missing: the row counts by its other cells; a number outside its range: "
         "counts as the nearest end; rows of one person: " in done.err
     )
-    assert "of one size, well apart; smaller or closer ones need more" in done.err
+    assert "of one size, well apart. Smaller or closer ones need more" in done.err
     assert "is --range right?" not in done.err
     page = (folder / "for-the-officer.md").read_text("utf-8")
     assert page.count(f"- version: sktensor_dp {sktensor_dp.__version__}\n- command: ") == 1
@@ -885,7 +898,7 @@ def test_a_run_at_the_least_epsilon_is_forecast_to_be_enough_after_its_check(com
 def test_no_number_gives_intervals_to_a_fit_that_makes_none(command):
     asked = ("forecast", "groups", "--columns", 300, "--groups", 1, "--find", "persons")
     assert "No --persons up to 1,000,000,000, as" in command(*asked, "--within", 0.1).out
-    assert "intervals around averages: there are over 5000 par" in command(*asked).out
+    assert "No intervals around averages: there are over 5000 par" in command(*asked).out
 
 
 @pytest.mark.parametrize(
