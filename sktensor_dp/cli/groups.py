@@ -3,24 +3,27 @@
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from sktensor_dp.checks.display import Table, as_text, counted
+from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.run import MISSING, Run
-from sktensor_dp.cli.written_tables import table_of
+from sktensor_dp.cli.written_tables import PAIRED, differences, table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, move_to_units
 from sktensor_dp.gaussian_mixture.intervals import (
+    half_widths_of_differences,
     half_widths_of_sums,
     intervals_of,
-    on_hidden_groups,
+    on_groups,
+    reach_of,
 )
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by, strength
 from sktensor_dp.input_check import SEVERAL_ROWS
@@ -341,19 +344,7 @@ class Groups(Run):
 
     def on_seen(self) -> str:
         """Say, from released numbers, how many groups there are and what they gain over one."""
-        model = self.models["groups"]
-        if hidden := on_hidden_groups(self._hidden):
-            return f"{super().on_seen()} {hidden}"
-        if model.n_components_ == 1:
-            return super().on_seen()
-        if np.isnan(self._ends_of_shares).any():
-            found = f"{model.n_components_} of {counted(self.n_asked(), self.noun)}"
-            return f"{found} were found; without intervals nothing says which noise hides."
-        gain = math.exp(model.gains_[model.n_components_ - 1])
-        return (
-            f"{super().on_seen()} Rows are typically {gain:.3g} times as likely in them as in one, "
-            "or more."
-        )
+        return on_groups(self.models["groups"], self._intervals)
 
     def verdict_by_guess(self) -> str:
         """Verdict "enough" on several groups, with what it is a guess of."""
@@ -391,7 +382,8 @@ class Groups(Run):
     def _take_averages(self, model: PrivateGaussianMixture) -> None:
         """Set shares of groups, averages with intervals, and spreads, in units of the columns."""
         self._shares = model.weights_
-        (low, high), self._ends_of_shares, doubt, self._hidden = intervals_of(model, 0.9)
+        self._intervals = intervals_of(model, 0.9)
+        (low, high), self._ends_of_shares, doubt, self._hidden = self._intervals
         self._on_intervals = [doubt] if doubt else []
         if not np.isnan(low).all():
             tails = OF_SEVERAL if model.n_components_ > 1 else OF_ONE
@@ -472,6 +464,8 @@ class Groups(Run):
         names = self._named("geometric mean")
         head = ["group", *(f"{name}{end}" for name in ("share", *names) for end in ENDS)]
         folder.add("groups.csv", table_of([head, *rows]))
+        if self._pairs() and self._n_fitted <= PAIRED:
+            folder.add("group_differences.csv", table_of(self._differences()))
         notes = ["dot: average; grey: one standard deviation of the group", *CENTRES]
         doubts = [*self._one_peak(), *self.on_rows(), *self.on_hidden()]
         footer = "\n".join([*notes, *doubts, report.in_brief])
@@ -480,6 +474,34 @@ class Groups(Run):
             self._shares, self._means, self._spreads, names, self._ranges, footer
         )
         return display.plot().figure_
+
+    def _pairs(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """Pairs of averages (group, column) to compare: of two groups, or of columns of one range.
+
+        Columns of one range, as of two visits, are compared within each group.
+        """
+        k, columns = self.models["groups"].n_components_, range(self._n_fitted)
+        kinds = [*zip(self._of_logs, *self._ranges.T, strict=True)]
+        pairs = combinations(range(len(self._numeric)), 2)
+        alike = [(a, b) for a, b in pairs if kinds[a] == kinds[b]]
+        return [
+            *(((j, a), (i, a)) for i, j in combinations(range(k), 2) for a in columns),
+            *(((i, b), (i, a)) for i in range(k) for a, b in alike),
+        ]
+
+    def _differences(self) -> list[list[object]]:
+        """Rows of differences of averages; of logs they are logs of ratios."""
+        model, names = self.models["groups"], np.array(self._named("log10"), object)
+        names, pairs = names[~self._is_last], np.array(self._pairs()).transpose(1, 2, 0)
+        means = np.clip(model.means_, *self._ranges[~self._is_last].T)
+        reach, _ = half_widths_of_differences(model, 0.9, pairs, np.ones(len(names)))
+        (group, column), (other, other_column) = pairs
+        named = {
+            "group": [*map(str, group + 1)], "column": names[column].tolist(),
+            "other_group": [*map(str, other + 1)], "other_column": names[other_column].tolist(),
+        }  # fmt: skip
+        found = means[group, column] - means[other, other_column]
+        return differences(named, found, reach / reach_of(0.9))
 
     def _named(self, of_logs: str) -> list[str]:
         """Names of the columns, with `of_logs` in brackets where they are logarithms."""

@@ -13,7 +13,7 @@ from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.public_lists import listed_name, public_columns, public_names
 from sktensor_dp.cli.run import Run
-from sktensor_dp.cli.written_tables import table_of
+from sktensor_dp.cli.written_tables import PAIRED, differences, table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.chains import Chains, on_items
 from sktensor_dp.completion.forecast import CompletionForecast
@@ -26,11 +26,12 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 
 LISTED = 20  # items on the screen; the table has all
+DIFFERENCES = "item_differences.csv"
 TITLE = "Average ratings of items"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
-    "Standard errors count noise and sampling. A part of {:.2g} is the same for all items: a "
-    "difference of two errs by the root of both squares less twice that of this part. An average "
+    "Standard errors count noise and sampling. A part of {:.2g} is the same for all items, and "
+    "cancels in differences{}. An average "
     "is for persons who rate equally high on the whole: the plain average of an item differs if "
     "those who rate it are harsher or kinder. Where people rate what they like, "
     "or stop after a low answer, averages over everybody would be lower, by more than these "
@@ -411,6 +412,8 @@ class Ratings(Run):
         head += [] if self.options.title is None else [self.options.title]
         head += [f"direction_{number}" for number in range(1, self._directions.shape[1] + 1)]
         folder.add("items.csv", table_of([head, *rows]))
+        if 1 < self.n_items <= PAIRED:
+            folder.add(DIFFERENCES, table_of(self._differences()))
         low, high = self.options.bounds
         titles = [self._items[name] for name in self._names[:15]]
         quantity = f"expected rating, of {low:g} to {high:g}"
@@ -420,6 +423,15 @@ class Ratings(Run):
         ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
+
+    def _differences(self) -> list[list[object]]:
+        """Rows of differences of each two items: the later one in the list less the other."""
+        model, names = self.models["ratings"], np.array([*self._items], object)
+        later, other = np.tril_indices(self.n_items, -1)
+        named = {"item": names[later].tolist(), "other_item": names[other].tolist()}
+        biases, errors = model.biases_[1], model.bias_errors_[1]
+        found = biases[later] - biases[other]
+        return differences(named, found, np.hypot(errors[later], errors[other]))
 
     def _notes(self) -> list[str]:
         """Sentences on the numbers, their order, directions if all are seen, and failing rows."""
@@ -431,7 +443,8 @@ class Ratings(Run):
         """Say what standard errors count, and how much of them all items share."""
         model = self.models["ratings"]
         drawn = float(np.mean(model._shared.effects[0].drawn))
-        counted_errors = ERRORS.format(model.mean_error_, drawn)
+        where = f" (90% intervals: {DIFFERENCES})" * (1 < self.n_items <= PAIRED)
+        counted_errors = ERRORS.format(model.mean_error_, where, drawn)
         of_items = on_items(model.privacy_report_.notes)
         return " ".join(
             filter(None, [counted_errors, self._chains().on_errors("items"), *of_items])

@@ -11,8 +11,6 @@ from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.topic_page.page import Topic, meaning_of_share
 
-YES_NO = {True: "yes", False: "no"}
-
 
 def topics_on_screen(title: str, topics: Sequence[Topic], unit: str) -> Table:
     """Shares of topics, and the words that set each apart."""
@@ -46,9 +44,9 @@ def leading_words(
     rows: list[list[object]] = [["topic", "share_of_words", "rank", "word", "sets_apart", "hidden"]]
     distinctive = map(set, model.top_words(len(names), names, relevance=0.6))
     for topic, own_words in zip(topics, distinctive, strict=True):
-        share, hidden = (round(topic.weight, 3), YES_NO[topic.hidden])  # the share as on the screen
+        share, hidden = (round(topic.weight, 3), topic.hidden)  # the share as on the screen
         rows += (
-            [topic.number, share, rank, word, YES_NO[word in own_words], hidden]
+            [topic.number, share, rank, word, word in own_words, hidden]
             for rank, word in enumerate(topic.words or [""], start=1)
         )
     return rows
@@ -80,8 +78,6 @@ def differences_of_groups(shares: TopicShares, file: str) -> list[list[object]]:
 
 
 def _rows_of(columns: dict[str, list[Any]], file: str) -> list[list[object]]:
-    """Head and rows of a table; yes or no in columns of masks."""
-    for name in {"hidden", "clear", "may_be_merged"} & columns.keys():
-        columns[name] = [YES_NO[is_so] for is_so in columns[name]]
+    """Head and rows of a table."""
     columns["file"] = [file] * len(columns["topic"])
     return [[*columns], *map(list, zip(*columns.values(), strict=True))]

@@ -1,5 +1,6 @@
 """Intervals of a fitted mixture's means and shares, with sentences on doubts."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,23 @@ def on_hidden_groups(hidden: NDArray[np.bool_]) -> str:
         f"Noise and chance hide {counted(int(hidden.sum()), 'group')} ({numbers}): 90% intervals "
         "of shares begin at 0, so that rows may be of other groups."
     )
+
+
+def on_groups(model: Any, found: Intervals) -> str:
+    """Say, from released numbers, how many groups can be seen, and what they gain over one."""
+    n_seen, n_asked = model.n_components_ - int(found.hidden.sum()), model.n_components
+    of_asked, more = counted(n_asked, "group"), ", or there are no more" * (n_seen < n_asked)
+    said = f"{n_seen} of {of_asked} can be seen above the noise{more}."
+    if hidden := on_hidden_groups(found.hidden):
+        return f"{said} {hidden}"
+    if model.n_components_ == 1:
+        return said
+    if np.isnan(found.shares).any():
+        return (
+            f"{n_seen} of {of_asked} were found; without intervals nothing says which noise hides."
+        )
+    gain = math.exp(model.gains_[model.n_components_ - 1])
+    return f"{said} Rows are typically {gain:.3g} times as likely in them as in one, or more."
 
 
 def half_widths_of_differences(

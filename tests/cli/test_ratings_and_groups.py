@@ -91,6 +91,21 @@ def test_ratings_rank_items(command, ratings, tmp_path):
     # Steps of .1 are far above the noise of a thousand persons at this epsilon.
     assert np.abs(np.array(order) - np.arange(30)).max() <= 8
     assert order[0] < 5 < 24 < order[-1]
+    pairs = table(folder / "item_differences.csv")
+    assert len(pairs) == 30 * 29 / 2
+    rated = {row["film"]: row for row in found}
+    for row in pairs:
+        both = [rated[row[name]] for name in ("item", "other_item")]
+        averages = [float(one["expected_rating"]) for one in both]
+        change, low, high = (float(row[name]) for name in ("difference", "low", "high"))
+        assert change == pytest.approx(averages[0] - averages[1], abs=1e-4)
+        # Without the part of both errors that is the same.
+        errors = [float(one["standard_error"]) for one in both]
+        assert 0 < high - change == pytest.approx(change - low, rel=1e-3)
+        assert high - change < 1.645 * np.hypot(*errors)
+        far = int(row["item"][5:]) - int(row["other_item"][5:])
+        assert far > 0
+        assert row["clear"] == "yes" or far < 15
     assert "1,000 persons; each person is protected" in done.err
     assert "assumed: about 20 ratings each, --each" in done.err
     assert "would refuse" not in done.err  # as it would a further fit
@@ -411,6 +426,12 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     assert "\n".join(notes) in done.out
     assert " ".join(notes) in (folder / "for-the-officer.md").read_text("utf-8")
     assert (done.out + done.err).count("times as likely in them as in one") == 1
+    (age, stays) = table(folder / "group_differences.csv")
+    assert [age[name] for name in ("group", "other_group", "column")] == ["2", "1", "age"]
+    assert age["clear"] == "yes"
+    means = [float(found[number]["visits"]) for number in "21"]
+    assert float(stays["difference"]) == pytest.approx(means[0] - means[1], rel=1e-4)
+    assert float(stays["low"]) < float(stays["difference"]) < float(stays["high"])
     assert "3,000 persons; each person is protected" in done.err
     assert (
         "range: 'age' 0 to 100, 'visits' 0 to 20; person: column 'patient'; "
