@@ -1,6 +1,7 @@
 """One page about a run for a data protection officer, in plain words."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -122,8 +123,18 @@ def officer_text(
         warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),
         statement=printable(str(settings.get("statement", "statement.json"))),
         epsilon=f"{report.epsilon:.4g}", odds="\n".join(_odds(report, delta)),
+        released=_released(report),
         missed=math.floor(100 * report.false_negative_rate(0.05)),
     )  # fmt: skip
+
+
+def _released(report: PrivacyReport) -> str:
+    """Points on what noise was added to, and how often."""
+    uses: Counter[str] = Counter()
+    for row in report.rows:
+        uses[row.description] += row.uses
+    often = {what: f" ({n:,} times)" * (n > 1) for what, n in uses.items()}
+    return "\n".join(f"- {printable(what)}{times}" for what, times in often.items())
 
 
 def _odds(report: PrivacyReport, delta: str) -> Iterator[str]:

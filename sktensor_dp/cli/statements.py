@@ -264,6 +264,8 @@ def _write_page(
         "promise": report.guarantee,
     }  # fmt: skip
     settings |= _settings_of(_model(path)) if path.suffix == ".model" else _of_models(path, report)
+    if notes := [one for one in report.notes if one not in " ".join(settings.values())]:
+        settings["what its report adds"] = " ".join(notes)
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
     if budget is not None:
         for column in {column_of(one.unit) for one in budget.entries} - {""}:

@@ -319,6 +319,22 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         check_is_fitted(self)
         return self._shared.level_error
 
+    @property
+    def in_brief(self) -> str:
+        """Say how many components were found, and how far averages of rows err and differ."""
+        n_modes, most = len(self.shape_), self._most_components(self._ranks)
+        said = [f"Components found: {self.n_components_} of {most}."] * (most > 0)
+        said.append(f"The mean errs by {self.mean_error_:.2g} (standard error).")
+        names = getattr(self, "feature_names_in_", [f"mode {mode}" for mode in range(n_modes)])
+        modes = [mode for mode in range(n_modes) if mode != self._shared.unit_mode]
+        for mode, effects in zip(modes, self._shared.effects, strict=True):
+            hidden = "; noise hides how they differ" * bool(effects.is_hidden)
+            said.append(
+                f"Averages of {names[mode]} differ by {np.std(self.biases_[mode]):.2g} (deviation) "
+                f"and err by {np.median(self.bias_errors_[mode]):.2g} (median){hidden}."
+            )
+        return " ".join(said)
+
     def predict(self, X: ArrayLike) -> Floats:
         """Predict values at coordinates.
 

@@ -35,6 +35,7 @@ from sktensor_dp.gaussian_mixture.intervals import (
     Intervals,
     half_widths_of_differences,
     intervals_of,
+    on_groups,
 )
 from sktensor_dp.gaussian_mixture.plan import (
     MixtureForecast,
@@ -574,6 +575,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             "difference_high": change + reach,
         }  # fmt: skip
         return new_frame({name: one.tolist() for name, one in table.items()})
+
+    @property
+    def in_brief(self) -> str:
+        """Say how many groups can be seen, what they gain over one, and which intervals fail."""
+        check_is_fitted(self)
+        found = intervals_of(self, 0.9)
+        return f"{on_groups(self, found)} {found.doubt}".rstrip()
 
     def means_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Intervals around means that count noise, sampling and overlap of the groups.

@@ -391,6 +391,12 @@ class PrivateTensorPowerMethod(
         found = np.asarray(self._validated_rows(X, reset=False) @ self.components_.T)
         return found.astype(inputs.precision_of(X), copy=False)
 
+    @property
+    def in_brief(self) -> str:
+        """Say how many of the components asked for were found."""
+        check_is_fitted(self)
+        return f"{self.n_components_} of {counted(self.n_components, 'component')} were found."
+
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
         """Score of each sample under the components.
 

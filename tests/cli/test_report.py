@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cases import report_of
+from cases import MODELS, observed_once, plain, report_of
 from commands import Command
 from scipy.stats import norm
 
@@ -120,6 +120,8 @@ def test_a_model_of_python_is_checked_and_has_a_page_with_its_settings(path, rep
         "- statement: components.model\n", "- fitted: PrivateTensorPowerMethod\n",
         "- columns: 'age', '<b>', 'stays'\n", "- n_components: 2\n", "- data_norm: 4.0\n",
         "paid by the budget: PrivateTensorPowerMethod (", "the budget became 8; it was 9.",
+        "- what it shows: 2 of 2 components were found.\n",
+        "Noise was added to\n\n- mean second moment of samples clipped to a ball\n- ",
     ):  # fmt: skip
         assert said in page
     assert "tol:" not in page  # as by default
@@ -151,8 +153,34 @@ def test_public_names_are_counted_on_a_page_and_models_named_where_no_statement_
     listed = "- row_names: none; a list of 12, such as 'art 000'; a list of 2, such as 'A'\n"
     assert listed in page
     assert "- found by the check: no model keeps that: ask for what it printed\n" in page
+    shows = (
+        r"- what it shows: The mean errs by 0\.\d+ \(standard error\)\. Averages of item differ by "
+        r"0\.\d+ \(deviation\) and err by 0\.\d+ \(median\)(; noise hides how they differ)?\. "
+        r"Averages of shop differ by 0\.\d+ "
+    )
+    assert re.search(shows, page)
+    assert re.search(r"\n- sums over units of their clipped residuals .*\(\d+ times\)\n", page)
+    assert page.count("Errors are for persons") <= 1
     said = f"is not there: in its place name what was saved in Python: {files[0]}, {files[1]}\n"
     assert report("check", tmp_path, status=1).err.endswith(said)
+
+
+def test_what_notes_of_a_report_add_is_on_its_page(path, report):
+    alone = report_of("CP, persons")
+    report("page", stated(path, alone))
+    page = path.with_name("for-the-officer.md").read_text("utf-8")
+    assert f"- what its report adds: {' '.join(alone.notes)}\n" in page
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_say_in_brief_what_they_show(name):
+    (model, _) = observed_once(plain(name))
+    said = getattr(model, "in_brief", None)
+    if said is None:
+        assert name.startswith(("words", "search"))
+    elif getattr(model, "n_components_", 0):
+        assert re.search(r"\d of [1-9]\d*[ .]", said)
+    assert "nan" not in str(said)
 
 
 FOUND = "found from noisy numbers, within the budget: .*"

@@ -776,11 +776,9 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         load.assert_called_once()
         assert stated(folder).n_units == N_PERSONS  # the larger
         assert "words.model and topics.model of private-topics are used" in done.err
-        assert re.search(
-            r"share of a topic found \(50.0% on average\) by about [\d.]+% to [\d.]+% \(one dev",
-            done.err,
-        )
-        assert "Enough: of each of 3 groups" in done.err
+        assert re.search(r"\n[\d.]+% to [\d.]+% +noise of a share \(one deviation\)", done.err)
+        of_found = "Enough: shares of the topics found (50.0% on average) in each of 3 groups"
+        assert of_found in done.err
         assert "share most words" not in done.err
         assert "Learning shares" in done.err
         assert models == {one: (folder / f"{one}.model").read_bytes() for one in models}
@@ -869,7 +867,7 @@ def test_shares_that_noise_would_hide_are_left_out_and_the_same_command_can_add_
     page = (folder / "topics.html").read_text("utf-8")
     assert f"by the epsilon {left} that is left" in page
     # A forecast says so, too, and the same command stops before it pays, or takes what is left.
-    assert "Likely too few: of each of 3 groups" in command(*asked, *BY, "--forecast").err
+    assert "Likely too few: shares of the topics found" in command(*asked, *BY, "--forecast").err
     stopped = command(*asked, *BY, status=2).err
     assert "likely too few persons for this, so it stopped. More can be expected" in stopped
     assert "fewer groups. Nothing was spent. To go on all the same: --anyway" in stopped

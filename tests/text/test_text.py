@@ -311,9 +311,9 @@ def test_words_are_kept_from_the_forecast_number_on(length, spread, most):
     assert about(1, users_of_half / 2) < 0.01
     assert about(users_of_half * 2, np.inf) > 0.9
     if spread == 0:  # one sentence or the other
-        assert "if none holds over 40 words" in str(forecast)
+        assert "Assumed: no document holds over 40 words" in str(forecast)
     else:
-        assert f"holds {length} words (repeats count once) and one in ten four" in str(forecast)
+        assert f"holds {length} words (repeats count once), and one in ten four" in str(forecast)
         equal, users = drawn_texts(length, 0.0)
         of_half = forecast.plan.if_equal
         assert 0.2 < fraction_kept(equal, users, of_half / 1.3, of_half * 1.3) < 0.85
