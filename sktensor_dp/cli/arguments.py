@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import combinations
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -98,7 +99,7 @@ STATEMENT_FILE = "output folder of a run, statement.json, or a model of Python"
 OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ...] = (
     ("topics", "FILE", Path, None, "texts; some built-in ones if there is none"),
     ("topics", "--text COLUMN", str, None, "column of the text"),
-    ("topics", "--person COLUMN", str, None, "column of who wrote it: all their texts count as "
+    ("topics", "--person COLUMN", str, None, "column of the author: all texts of one count as "
      "one, and are protected"),
     ("topics forecast-topics", "--topics K", TOPICS, 10, "how many"),
     ("topics forecast-topics", "--words N", integer(2, 10**5), 2000, "most words to use"),
@@ -119,7 +120,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--id COLUMN", str, None, "column of names of texts, for the file of --shares"),
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
     ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
-    ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
+    ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of the user who rated"),
     ("ratings recommend", "--item COLUMN", str, REQUIRED,
      "column of what was rated; join item and month for averages by month"),
     ("ratings recommend", "--rating COLUMN", str, REQUIRED, "column of the rating"),
@@ -204,6 +205,10 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
 )  # fmt: skip
 
 
+# Options that name one column: another one of the same name would be left out without a word.
+OF_ONE_COLUMN = sorted({usage.split()[0] for _, usage, *_ in OPTIONS if usage.endswith(" COLUMN")})
+
+
 class Help(argparse.HelpFormatter):
     """Help that fits a screen of 45 lines of 80 characters: values that repeat end in "..."."""
 
@@ -273,10 +278,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(_unrecognized(unknown, name, defaults[name]))
     counts = Counter(one.partition("=")[0] for one in arguments)
     options.given = {_attribute(one) for one in counts if one.startswith("--")}
-    # Of several values; else the last counts.
-    for option in ("--missing", "--by-values", "--nonnormal"):
+    # Of several values, or of a column; else the last counts.
+    for option in ("--missing", "--by-values", "--nonnormal", *OF_ONE_COLUMN):
         if counts[option] > 1:
-            parser.error(f"{option} is given twice: give it once, with all of its values")
+            once = "for one column, into which to join others"
+            once = once if option in OF_ONE_COLUMN else "with all of its values"
+            parser.error(f"{option} is given twice: give it once, {once}")
     required = [option for option, default in defaults[name].items() if default is REQUIRED]
     if options.find == "persons":
         required.remove("--persons")
@@ -297,13 +304,15 @@ def _unrecognized(unknown: list[str], command: str, known: Iterable[str]) -> str
 
 def _close(misspelt: str, command: str, known: list[str]) -> list[str]:
     """Option of a command that is spelt nearly alike, or has the word in its help; or none."""
-    word = misspelt.strip("-")
+    word = misspelt.strip("-").removesuffix("s")
     named = [
-        usage.split()[0] for names, usage, _, _, does in OPTIONS
-        if command in names.split() and word in re.findall(r"\w+", does)
+        (default is not REQUIRED, usage.split()[0]) for names, usage, _, default, does in OPTIONS
+        if command in names.split() and word in re.findall(r"(\w{3,}?)s?\b", does)
     ]  # fmt: skip
+    # Of several that are named so the first, which others go with, but one that is lacking before.
+    first = [option for _, option in sorted(named, key=itemgetter(0))[:1]]
     alike = partial(difflib.get_close_matches, misspelt, known, 1)
-    return alike(cutoff=0.75) or (named if len(named) == 1 else alike(cutoff=0.5))
+    return alike(cutoff=0.75) or first or alike(cutoff=0.6)
 
 
 def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
