@@ -43,7 +43,8 @@ class PrivateCPCompletion(
         Names of the rows of each mode: a :class:`~sktensor_dp.RowIndex`, a list of names, or
         None where rows have numbers. They are public, and never read off the data. Entries
         of a fit with another name are left out. None at ``unit_mode`` lets units have any
-        ids, which are not kept.
+        ids, which are not kept; "Zoe" and "zoe" are two, but for
+        :func:`~sktensor_dp.normalise_labels`.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6

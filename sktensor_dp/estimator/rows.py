@@ -63,7 +63,8 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         y : ignored
         groups : array-like of shape (n_samples,), optional
             Label of the group, such as a person, that each row belongs to: integers or strings.
-            The group is then protected, with all its rows, whose number is private.
+            The group is then protected, with all its rows, whose number is private. "Zoe" and
+            "zoe" are two: :func:`~sktensor_dp.normalise_labels` makes them one.
             For a Dask `X`, a Dask array or series with its partitions.
         n_samples : int or None, default=None
             For a Dask `X` alone: the number of rows, where that is not known; with `groups` the

@@ -366,7 +366,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         groups : array-like of shape (n_documents,), optional
             Label of the group of each text: integers or strings. The group is then what is
             protected, with all its texts, whose words it contributes together; the number
-            of groups is public (unless ``neighbours="add_remove"``), that of texts private.
+            of groups is public (unless ``neighbours="add_remove"``), that of texts private. "Zoe"
+            and "zoe" are two: :func:`~sktensor_dp.normalise_labels` makes them one.
         n_samples : int or None, default=None
             For a Dask bag or series, the number of texts, or of groups; public.
         **unsupported : object
