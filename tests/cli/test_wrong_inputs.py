@@ -146,9 +146,12 @@ WRONG = [
         ("ratings", "posts.csv", *STARS, "--bound", 1, 5, "--itms", "list.csv"),
         "--bound 1 5 --itms list.csv; did you mean --bounds and --items?",
     ),
-    (("ratings", "stars.tsv", *RATED, "--rating", "who"), "--person and --rating both name column"),
     (
-        ("ratings", "stars.tsv", *RATED, "--item", "stars", "--rating", "what", *STARS[-1:]),
+        ("ratings", "stars.tsv", *RATED[:5], "who", *RATED[6:]),
+        "--person and --rating both name column",
+    ),
+    (
+        ("ratings", "stars.tsv", *RATED[:3], "stars", "--rating", "what", *RATED[6:], *STARS[-1:]),
         "'what' of 'stars.tsv' should hold num",
     ),
     (("ratings", "header.csv", *STARS, "--bounds", 1, 5), "holds no row"),
@@ -159,7 +162,10 @@ WRONG = [
         ("ratings", "stars.tsv", *RATED, "--items", "twice.csv", "--title", "title"),
         "--items has several titles for 'x': is --item the column of its names?",
     ),
-    (("ratings", "pipes.csv", *RATED, "--item", "x", "--items-are-public"), "column 'x' does not"),
+    (
+        ("ratings", "pipes.csv", *RATED[:3], "x", *RATED[4:], "--items-are-public"),
+        "column 'x' does not",
+    ),
     (
         ("ratings", "blank.tsv", *RATED, "--items-are-public"),
         "has no item in column 'what'; each row needs one: leave such rows out of the",

@@ -29,6 +29,7 @@ QUESTIONS = {
     "May I show the topics of each document?": ["whoever may see the texts"],
     "How many topics should I ask for?": ["forecast"],
     "How do I compare settings?": ["PrivateSearchCV"],
+    "Which persons write alike?": ["part of the budget", "groups=people"],
     "How do I compare the averages of two years?": ["add up", "squared half-widths"],
     "How good are the results, measured?": ["python -m benchmarks"],
     "How do I convince a data protection officer?": ["NIST", "check"],
