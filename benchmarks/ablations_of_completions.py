@@ -61,7 +61,7 @@ OF_PARTS = _part("extrapolation of biases", (), "completion.shared_biases.Line",
 # Modes of few rows, which people compare as in a chain.
 OF_CHAINS = constant("completion.CONCURRENCE_FRACTION", 1e-12, ())
 # Such modes, of so few people that noise nearly hides how they compare rows.
-OF_FEW = constant("completion.CONCURRENCE_CAP", 0.05, ())
+OF_FEW = constant("completion.CONCURRENCE_FRACTION", 0.05, ())
 # What only averages need on which persons are of two opinions.
 OF_CAMPS = constant("completion.PULL_SCALE", 1e-9, ())
 ABLATIONS = (

@@ -33,8 +33,8 @@ class Concurrences:
 
     excess: Floats  # (n_rows, n_rows): J - 1 s'; near eigenvalues of 1 units compare nothing
     variances: Floats  # (n_rows,): of each number of a row, by noise
-    hidden: HiddenAxes | None = None  # None if there are none, or none is known, or without noise
-    is_known: bool = True  # False if noise hides all of it, as notes then say
+    hidden: HiddenAxes | None = None  # None if there are none, or without noise
+    is_known: bool = True  # False if noise may hide such axes, as notes then say
 
     @classmethod
     def of_sums(cls, sums: Floats, sigma: float) -> "Concurrences":
@@ -57,11 +57,8 @@ class Concurrences:
         values, axes = np.linalg.eigh((axes * found) @ axes.T / np.multiply.outer(roots, roots))
         hidden = HiddenAxes.of_excess(values, axes, weights, sigma)
         values = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
-        is_known = stand_out(sums, sigma)
-        return cls(
-            (axes * values) @ axes.T * np.multiply.outer(1 / roots, roots), noise,
-            hidden if is_known else None, is_known,
-        )  # fmt: skip
+        excess = (axes * values) @ axes.T * np.multiply.outer(1 / roots, roots)
+        return cls(excess, noise, hidden, stand_out(sums, sigma))
 
     def shown(self, part: Floats) -> Floats:
         """Matrix (n_rows, n_rows) by which residuals show errors of effects.

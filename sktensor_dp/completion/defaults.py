@@ -5,10 +5,8 @@ ROUNDS = 6
 # Least weight of a row in releases of biases, over that of the row that weighs most. Errors hardly
 # change by it, but the best ten of MovieLens' films: .98 of recall by popularity instead of .95.
 LEAST_ROW_WEIGHT = 0.5
-# Least and largest fraction of the budget for biases that tells how persons compare rows, in modes
-# of few rows: in between it is the least at which noise does not hide it.
-CONCURRENCE_FRACTION = 0.05
-CONCURRENCE_CAP = 0.1
+# Fraction of the budget for biases of a mode of few rows that tells how persons compare rows.
+CONCURRENCE_FRACTION = 0.15
 # Prior scale of the logarithm of the ratio of effects of medians to effects of means, where values
 # of all persons vary; also of the part of effects that a release misses where persons have entries
 # in a part of the rows alone.

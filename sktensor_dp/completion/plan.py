@@ -141,6 +141,8 @@ ASSUMED = Assumed()
 
 # Largest number of rows of a mode whose concurrences are released: fits solve for all at once.
 MOST_CONCURRENT = 256
+# Largest eigenvalue of concurrences by noise, if each unit compared two rows, that tells anything.
+LARGEST_NOISE = 0.82
 # Number of steps of gradient descent.
 DESCENT_STEPS = 30
 
@@ -466,18 +468,16 @@ def plan_concurrences(
     lengths = np.delete(shape, unit_mode)
     if delta == 0 and not math.isinf(epsilon):
         return (False,) * len(lengths)
-    of_each = shares[SharedRowSums.name] / len(lengths)
+    of_each = defaults.CONCURRENCE_FRACTION * shares[SharedRowSums.name] / len(lengths)
     mu = math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta)
     mu *= math.sqrt(of_each / math.fsum(shares.values()))
     # If each unit compared two rows, a row would have n_units sqrt(2) / n_rows of comparisons: they
     # tell chains from chance if eigenvalues by noise are below 1. Two rows are no chain.
     noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
-    is_shown = noise < math.sqrt(defaults.CONCURRENCE_CAP)
-    told = (lengths > 2) & (lengths <= MOST_CONCURRENT) & is_shown
+    told = (lengths > 2) & (lengths <= MOST_CONCURRENT) & (noise < LARGEST_NOISE)
     if told.any():
-        fraction = max(defaults.CONCURRENCE_FRACTION, float(noise[told].max()) ** 2)
-        shares[RowConcurrences.name] = told.sum() * fraction * of_each
-        shares[SharedRowSums.name] -= told.sum() * fraction * of_each
+        shares[RowConcurrences.name] = told.sum() * of_each
+        shares[SharedRowSums.name] -= told.sum() * of_each
         uses[RowConcurrences.name] = int(told.sum())
     return tuple(told.tolist())
 

@@ -146,7 +146,7 @@ def test_item_averages_are_as_hidden_as_forecast(epsilon, unit_mode, seed):
 @pytest.mark.parametrize(
     ("model", "shape", "said"),
     [
-        ({"epsilon": 2.0}, (2000, 40), "; from about 2,600 persons or epsilon 2.65 on this is"),
+        ({"epsilon": 2.0}, (2000, 40), "; from about 2,600 persons or epsilon 2.63 on this is"),
         ({"rank": 2}, (300, 40, 12), "of mode 1 and of mode 2 are as by chance, not for those who"),
         ({"rank": 2}, (300, 40, 12), "; from about 24,000 persons on this is measured"),
         ({"epsilon": 2.0}, (2600, 40), "panel, they are several times larger, or need several"),
@@ -341,10 +341,10 @@ def test_advice_names_what_helps_most_and_it_does():
     asked = (120_000, (8000, 60, 4))
     said = model.forecast(*asked)
     helps = said.what_helps()
-    # 1.1 times the ratings of each or the people, or 1.2 times epsilon.
-    assert list(helps) == ["each", "units", "epsilon"]
+    # 1.15 times the people, or 1.2 times the ratings of each or epsilon.
+    assert list(helps) == ["units", "each", "epsilon"]
     start = "If components hold 8% of the variance, one could be found with "
-    assert said.advice().startswith(f"{start}{helps['each']:,.0f} entries of each unit")
+    assert said.advice().startswith(f"{start}{helps['units']:,.0f} units")
     assert said.advice().endswith(": the least, at about even odds.")
     changed = {
         "each": (model, int(helps["each"]) * 8000, asked[1]),
