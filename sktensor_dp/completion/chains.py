@@ -11,6 +11,7 @@ from sktensor_dp.checks.display import rounded_up
 from sktensor_dp.completion.panel import Panel
 from sktensor_dp.completion.plan import MOST_CONCURRENT, plan_persons
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
+from sktensor_dp.exceptions import NotEnoughDataWarning
 
 BY_CHANCE = "Errors are for persons whose {rows} are as by chance. "
 PANEL = "For persons who keep to few {rows} next to each other, as waves of a rotating panel, "
@@ -62,6 +63,11 @@ def on_alone(shares: Mapping[int, float], n_shared: int) -> tuple[str, ...]:
         f"{share:.0%} {ALONE}"
         for mode, share in shares.items()
     )
+
+
+def warnings_of_alone(notes: Sequence[str]) -> tuple[Warning, ...]:
+    """Warnings of those `notes` of a fit that are sentences of `on_alone`."""
+    return tuple(NotEnoughDataWarning(note) for note in notes if note.endswith(ALONE))
 
 
 def on_items(notes: Sequence[str]) -> list[str]:

@@ -133,7 +133,8 @@ class PrivateCPCompletion(
         If noise hides the histogram of values; if components were asked for, and none are sought;
         if they were sought, and none found; or if noise hides differences between rows of a mode,
         in a model without components. With a ``unit_mode`` the last two are left out where a
-        UserWarning doubts the bounds or the names.
+        UserWarning doubts the bounds or the names; it warns also if units with one row of a mode
+        alone tell most of how its rows differ.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
     UserWarning

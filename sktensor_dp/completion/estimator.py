@@ -32,7 +32,7 @@ from sktensor_dp.completion.absent_components import (
     warning_of_unsought,
     warnings_of_noise,
 )
-from sktensor_dp.completion.chains import Chains
+from sktensor_dp.completion.chains import Chains, warnings_of_alone
 from sktensor_dp.completion.entry_recipe import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inputs import (
@@ -264,7 +264,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             else:
                 fitted = fit_entries(ask, plan, options)
                 n_observed = n_units
-        warnings = (*warnings_of_bounds, *fitted.warnings)
+        warnings = (*warnings_of_bounds, *fitted.warnings, *warnings_of_alone(fitted.notes))
         # A fit of persons warns of wrong names or bounds, where more budget would not help.
         if isinstance(plan, EntryPlan) or not fitted.warnings:
             warnings += warnings_of_noise(self, fitted.attributes, plan, n_units, n_observed, shape)

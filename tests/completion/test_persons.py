@@ -787,9 +787,10 @@ def test_reports_say_where_persons_with_one_row_tell_rows_apart(elsewhere, each,
     X = np.column_stack([persons, np.tile(np.arange(each), n), shops])
     X, shape = (X, (n, 3, 4)) if each > 1 else (X[:, [0, 2]], (n, 4))
     model = PrivateCPCompletion(0, bounds=(1, 5), shape=shape, unit_mode=0, epsilon=4.0)
-    with unsafe_seeded_noise(seed), warnings.catch_warnings(action="ignore"):
+    with unsafe_seeded_noise(seed), warnings.catch_warnings(record=True, action="always") as warned:
         notes = model.fit(X, rng.uniform(1, 5, len(X))).privacy_report_.notes
     said = [note for note in notes if note.endswith(ALONE)]
+    assert said == [str(w.message) for w in warned if str(w.message).endswith(ALONE)]
     assert len(said) == (alone is not None)
     assert alone is None or alone in said[0]
     assert not any("noise hides how" in note for note in notes)
