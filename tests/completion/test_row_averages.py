@@ -34,7 +34,7 @@ def test_an_average_is_the_posterior_mean_about_any_mean_of_its_own(seed):
     assert common == pytest.approx(0)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(1.0, marks=pytest.mark.nightly), 4.0])
 def test_averages_of_shops_are_not_drawn_together_and_err_as_stated(epsilon, seed):
     """Articles and shops joined in one mode, as the command has them, shops by chance."""
     rng, n, shape = np.random.default_rng(seed), 3000, (60, 5)

@@ -89,8 +89,6 @@ def expected_failures(estimator):
         PrivateGaussianMixture(2, covariance_type="tied", data_norm=20.0, neighbours="add_remove"),
         PrivateTensorPowerMethod(2, data_norm=20.0),
         PrivateTensorPowerMethod(2, data_norm=20.0, perturbation="stream", max_iter=2),
-        PrivateSpectralLDA(2, neighbours="add_remove"),
-        PrivateTensorPowerMethod(2, data_norm=20.0, neighbours="add_remove"),
         # Nor have bounds; and the checks' tables have no one shape, which units would need.
         PrivateCPCompletion(1, epsilon=float("inf"), max_iter=2, **RANGE),
         CPOfDistinctValues(2, **RANGE),
