@@ -111,6 +111,8 @@ def _run(options: Namespace) -> int:
                 if not options.forecast:
                     raise
                 progress.note(f"warning: a run would be refused: {error}")
+                if isinstance(error, NotEnoughDataError):  # of what was found there is no forecast
+                    return 0
             settings = {**run.settings(), "epsilon": plain(epsilon)}  # as asked for
             stated = [] if run.used.applies else [f"{name}: {settings[name]}" for name in settings]
             progress.note("; ".join(filter(None, [*stated, spending])))

@@ -20,7 +20,7 @@ from sktensor_dp.cli.manifest import (
     digest_of,
     write_whole,
 )
-from sktensor_dp.cli.total import at_enough_delta, summary_of
+from sktensor_dp.cli.total import at_enough_delta, on_given_back, summary_of
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.input_check import InputCheck
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -197,7 +197,8 @@ class Folder:
         raise BudgetError(
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
             f"{self._spent_before:.4g} of {self._budget:g} is spent{lost}, and {rest} is left "
-            f"(epsilons of runs add up to less than their sum). {advice}. Nothing was spent."
+            f"(epsilons of runs add up to less than their sum). {advice}."
+            f"{on_given_back(self.ledger)} Nothing was spent."
         )
 
     def left(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sktensor_dp.checks.display import plain
 from sktensor_dp.cli.folder import Folder, earlier_runs, runs_with
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.run import Run, Used
@@ -16,7 +17,8 @@ from sktensor_dp.exceptions import BudgetError
 # were counted with, and the file that they were learned from, where a last step is added to them.
 COUNTED = "counted with it"
 LEARNED = "models learned from"
-INHERITED = ("checked first", "words per text", COUNTED, LEARNED)
+FIRST_EPSILON = "epsilon of that run"
+INHERITED = ("checked first", "words per text", COUNTED, FIRST_EPSILON, LEARNED)
 DIGESTS = ("lists", "values")  # settings that are digests of public lists
 # Settings that say which rows are read, and how. They may differ where a last model is added.
 OF_ROWS = {
@@ -39,8 +41,8 @@ class LastRun:
     finished  any               writes the file of `Run.free_option` at no cost, if asked to
     finished  none              is refused; if the last run left its added step out, as noise
                                 would have hidden the result, pays for that step
-    finished  some              pays for all; if the number of topics alone changed, for all but
-                                the words, which do not depend on it
+    finished  some              pays for all; if the number of topics alone changed, or epsilon to a
+                                smaller one beside it, for all but the words
     finished  of the added step pays for the added step (shares by --by) with all of its epsilon.
               (--by ...) or of  Settings of other steps that are not given are those of the
               rows (FILE ...)   last run
@@ -83,12 +85,16 @@ class LastRun:
         independent = [name for name in names[:1] if len(names) > 1]
         number_counts = not {*paid} <= {*independent}
         others = _changed_settings(run, asked, made, number_counts=number_counts)
-        may_add = is_finished and any(name in asked for name in run.added_settings)
+        # Words of an epsilon as large are as good as new ones, and paid for.
+        are_as_good = run.options.epsilon <= _first_epsilon(made)
+        keeps_words = {run.option} <= {*others} <= {run.option, "epsilon"} and are_as_good
+        is_added = any(name in asked for name in run.added_settings)
+        may_add = is_finished and is_added and not keeps_words
         of_rest = [one for one in others if one not in {*run.added_settings, *OF_ROWS, "epsilon"}]
         hinders = _settings_in_words(of_rest, made) if may_add else []
         adds = may_add and not hinders and (bool(others) or run.added not in paid)
         first = names[:-1] if adds else []
-        if is_finished and others == [run.option]:
+        if is_finished and keeps_words:
             first = [name for name in paid if name in independent]
         return cls(paid, is_finished, _settings_in_words(others, made), first, adds, hinders)
 
@@ -173,7 +179,7 @@ def _use(run: Run, folder: Folder, made: Manifest, last: LastRun, models: dict[s
     adds = last.adds or (not last.first and LEARNED in made.asked)
     if adds:
         stated[LEARNED] = source or run.file_name
-    if not last.adds:
+    if not (last.adds or last.first):  # goes on with the epsilon that it began with
         run.options.epsilon = made.epsilon
     run.use(Used(models, source, stated, adds=adds))
     # Other files of a finished run are moved away before the first of this one is written.
@@ -186,9 +192,15 @@ def _stated(made: Manifest, last: LastRun, used: Sequence[str]) -> dict[str, str
     stated = {one: made.asked[one] for one in INHERITED if one in made.asked and one != LEARNED}
     if last.first:  # a finished run, of which this one uses the first models
         stated[COUNTED] = f"the run whose {' and '.join(used)} it uses"
+        stated[FIRST_EPSILON] = plain(_first_epsilon(made))
     if last.adds:
         stated.pop("checked first", None)  # this run has a check of its own
     return stated
+
+
+def _first_epsilon(made: Manifest) -> float:
+    """Epsilon of the run that learned the first model: of `made`, or of one before."""
+    return float(made.asked.get(FIRST_EPSILON, made.asked["epsilon"]))
 
 
 def _refuse_to_pay_again(run: Run, path: Path, asked: Mapping[str, str], last: LastRun) -> None:

@@ -19,15 +19,10 @@ def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
         f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {limit}. Runs "
         "elsewhere on the same people are not counted."
     )
-    left, gave_back = ledger.remaining()["epsilon"], any(one.gives_back for one in ledger.entries)
-    if gave_back and isfinite(left) and left > 0:
-        said += (
-            " Releases that would have shown no more were not made: a run that uses the same words "
-            f"may still spend epsilon {left:.3g}."
-        )
+    said += on_given_back(ledger)
     if not several:
         return said
-    if gave_back:
+    if any(one.gives_back for one in ledger.entries):
         said += (
             " A run may state more than that: with the run whose words it uses it counts costs of "
             "releases that were not made, though later ones spend them."
@@ -38,6 +33,18 @@ def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
     return (
         f"{said} Whoever thought something 1, 10 or 50 in 100 likely may, after all runs, "
         f"think it {one}, {ten} or {fifty} in 100 likely."
+    )
+
+
+def on_given_back(ledger: BudgetAccountant) -> str:
+    """Say, after a blank, which run may spend what others gave back; "" if none is left of it."""
+    left = ledger.remaining()["epsilon"]
+    if not (any(one.gives_back for one in ledger.entries) and isfinite(left) and left > 0):
+        return ""
+    return (
+        " Releases that would have shown no more were not made: a run of another --topics, with "
+        "all else the same or a smaller --epsilon, uses the same words and may still spend epsilon "
+        f"{left:.3g}."
     )
 
 

@@ -206,8 +206,13 @@ def test_a_run_that_saw_one_topic_leaves_its_steps_to_others_of_the_same_words(c
     (tmp_path / "t.csv").write_text("text\n" + "\n".join(map(" ".join, texts)), encoding="utf-8")
     asked = ("topics", tmp_path / "t.csv", "--text", "text", "--epsilon", 1, "--anyway")
     said = command(*asked, "--topics", 5).out
-    left = float(re.search(r"same words may still spend epsilon (0\.[56]\d\d)\.", said)[1])
-    again = command(*asked, "--topics", 3)
+    left = float(re.search(r"same words and may still spend epsilon (0\.[56]\d\d)\.", said)[1])
+    refused = command(*asked, "--topics", 3, "--again", status=2).err
+    assert f"uses the same words and may still spend epsilon {left}" in refused
+    less = command(*asked, "--topics", 4, "--epsilon", 0.1)
+    assert "words.model of private-topics are used" in less.err
+    left = float(re.search(r"same words and may still spend epsilon (0\.[56]\d\d)\.", less.out)[1])
+    again = command(*asked, "--topics", 3)  # with words of the first run
     spent = re.search(r"spends epsilon ([\d.]+) \(1 less what earlier runs", again.err)[1]
     assert float(spent) == pytest.approx(left, rel=0.01)
     assert "All runs in this folder: epsilon 1 at" in again.out
@@ -837,6 +842,7 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         command(*half, "--anyway")
         assert (tmp_path / "half" / "shares.model").exists()
     assert "their shares say nothing" in command(*again, status=2).err
+    assert "their shares say nothing" in command(*again, "--forecast").err
     assert len(BudgetAccountant(path=folder / LEDGER).entries) == n_paid
     of_hidden = {(row["word"], row["hidden"]) for row in table(tmp_path / "fresh" / "topics.csv")}
     assert of_hidden == {("", "yes")}
