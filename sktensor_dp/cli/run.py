@@ -333,21 +333,22 @@ class Run:
             return []
         most, least = most_failing(of_all, self.n_units), self.least_passing + 2 * sigma
         often = stopped_by_noise(of_all, self.n_units)
-        of_ids = ""
-        if self.options.person and SEVERAL_ROWS not in self.may_fail:
-            of_ids = (
-                ", and where hardly any person has several rows. These numbers are private, so "
-                f"that nothing free tells ids of rows from persons: are {self.units} about as many "
-                "as you expect?"
-            )
+        stops = f"It stops the run where over about {most:.1%} of rows are not as declared"
         said = [
-            f"{self.left_by_check()} It stops the run where over about {most:.1%} of rows are not "
-            "as declared: fewer, as of a code such as -9, may pass, and move averages. Noise alone "
-            f"stops about {often} of runs.",
-            f"It stops, too, for a column of which under {least:.1%} of rows have a value"
-            f"{of_ids or '.'}",
+            self.left_by_check(),
+            f"{stops}: fewer, as of a code such as -9, may pass, and move averages.",
+            f"Noise alone stops about {often} of runs.",
         ]
-        return [" ".join(said if sigma <= USELESS else said[:1])]
+        if sigma > USELESS:
+            return said
+        said.append(f"It stops, too, where under {least:.1%} of rows have a value of a column.")
+        if self.options.person and SEVERAL_ROWS not in self.may_fail:
+            said += [
+                "It stops, too, where hardly any person has several rows.",
+                "These numbers are private, so that nothing free tells ids of rows from persons: "
+                f"are {self.units} about as many as you expect?",
+            ]
+        return said
 
     def left_by_check(self) -> str:
         """Say what a check to come leaves to the fit."""

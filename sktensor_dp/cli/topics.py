@@ -264,9 +264,10 @@ class Topics(Run):
         if not 0.02 < often < 0.98:
             return [left]
         return [
-            f"{left} It measures how long texts are, with noise of a deviation of {noise:.2g} "
-            f"words, and stops the run below {least}: of texts of {self.length} words in "
-            f"{often:.0%} of runs. Fewer topics leave it less to noise."
+            left,
+            f"It measures how long texts are, with noise of a deviation of {noise:.2g} words, and "
+            f"stops the run below {least}: of texts of {self.length} words in {often:.0%} of runs.",
+            "Fewer topics leave it less to noise.",
         ]
 
     def _least_length(self, least: int) -> int | None:
