@@ -89,7 +89,7 @@ class Chains:
     model: Any
     shape: tuple[int, ...]
     part: float = 1.0  # that the fit has of the epsilon a caller knows
-    stays: int | None = None  # in how many rows of mode 1 a unit stays, if it is said
+    stays: int | None = None  # in how many rows of the last mode a unit stays, if it is said
 
     def on_errors(self, rows: str = "rows") -> str:
         """Sentences on errors where it is not measured; "" where it is, and for pairs of rows."""
@@ -112,10 +112,12 @@ class Chains:
         return by_chance + said.format(rows=rows) + IF_ALONE
 
     def on_panel(self, error: float, rows: str = "rows") -> str:
-        """Sentence on the `error` of the change from the first row to the last of those asked."""
+        """Sentence on the `error` of the change from the first row of the last mode to the last."""
+        n_shared = len(self.shape) - 1
+        rows = f"{rows} {of_modes([n_shared], n_shared)}".strip()
         if not self.panel_is_hidden:
             return OF_PANEL.format(rows=rows, stays=self.stays, error=error)
-        last = np.arange(len(self.shape) - 1) == len(self.shape) - 2
+        last = np.arange(n_shared) == n_shared - 1
         return (HIDDEN_PANEL + self._way_out(last)).format(rows=rows, stays=self.stays)
 
     @property

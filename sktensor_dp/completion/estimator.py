@@ -463,9 +463,9 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             default .08 of two or three, .04 at rank 1. Whether a fit seeks any follows from other
             public numbers.
         stays : int, optional
-            In how many neighbouring rows of mode 1 a unit has entries, where units come and go, as
-            in a rotating panel: 3 of 12 months. Errors are then those that a fit will state for a
-            trend. It needs two modes and ``unit_mode=0``; by default rows are as by chance.
+            In how many neighbouring rows of the last mode a unit has entries, where units come and
+            go, as in a rotating panel: 3 of 12 months. Errors are then those that a fit will state
+            for a trend. It needs ``unit_mode=0``; by default rows are as by chance.
 
         Returns
         -------
@@ -476,8 +476,8 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         ------
         ValueError
             If a size is not an int >= 1, the shape has one mode, or biases and components
-            are assumed to have all of the variance; or if `stays` is no number of rows of two modes
-            in which so many entries have room.
+            are assumed to have all of the variance; or if `stays` is no number of rows of the last
+            mode in which so many entries have room.
         """
         self._check_parameters()
         low, high = checked_bounds(self)

@@ -104,8 +104,8 @@ class CompletionForecast(InvertibleForecast):
         With a ``unit_mode``, number of entries from which the bias of a row of the first other
         mode errs by less than biases differ; NaN without.
     change_error : float
-        With `stays`, expected standard error of the change from the first row to the last, as the
-        root of the sum of squares of their ``bias_errors_``; NaN without.
+        With `stays`, expected standard error of the change from the first row of the last mode to
+        the last, as the root of the sum of squares of their ``bias_errors_``; NaN without.
 
     Examples
     --------

@@ -159,14 +159,14 @@ def check_stays(
     """Refuse a number of rows that no unit can stay in, or in which its entries have no room."""
     if stays is None:
         return
-    if unit_mode != 0 or len(shape) != 2:
-        raise ValueError("stays needs unit_mode=0 and a shape of two lengths: units and rows.")
-    if not isinstance(stays, int | np.integer) or not 2 <= stays < shape[1]:
+    if unit_mode != 0:
+        raise ValueError("stays needs unit_mode=0: units stay in rows of the last mode.")
+    if not isinstance(stays, int | np.integer) or not 2 <= stays < shape[-1]:
         raise ValueError(
-            f"stays must be an int from 2 on, less than the {shape[1]} rows of mode 1; got "
-            f"{shown(stays)}."
+            f"stays must be an int from 2 on, less than the {shape[-1]} rows of mode "
+            f"{len(shape) - 1}; got {shown(stays)}."
         )
-    room = int(stays) * shape[0]
+    room = int(stays) * math.prod(shape[:-1])
     if n_observed > room:
         raise ValueError(
             f"n_observed must be at most {room}, if units stay in {stays} rows; got {n_observed}."

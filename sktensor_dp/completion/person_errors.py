@@ -59,7 +59,7 @@ def person_errors(
 ) -> Errors:  # fmt: skip
     """Expected errors where units are persons.
 
-    With `stays`, each has entries in so many neighbouring rows of mode 1, the only one beside.
+    With `stays`, each has entries in so many neighbouring rows of the last mode.
     """
     # Units without entries do not count.
     n_units = min(n_observed, shape[plan.unit_mode])
@@ -172,10 +172,12 @@ def _errors_of_rows(
 ) -> tuple[list[_RowErrors], list[_RowErrors]]:  # fmt: skip
     """Errors of biases of each shared mode, with their own budget, and with that of `sweeps` too.
 
-    `each` is the number of entries of a unit, in rows as in the `panel`, if any.
+    `each` is the number of entries of a unit, in rows of the last mode as in the `panel`, if any.
     """
     usual, more = list[_RowErrors](), list[_RowErrors]()
     n_cells = math.prod(shape) // shape[plan.unit_mode]
+    if panel is not None:  # of rows of the last mode, a unit has cells in some alone
+        n_cells = n_cells // shape[-1] * panel.stays
     for place, n_rows in enumerate(np.delete(shape, plan.unit_mode).tolist()):
         # Part of units whose entries, one and a Poisson number of others, are all in one row.
         in_one = math.exp((each - 1) * (1 / n_rows - 1))
@@ -183,7 +185,7 @@ def _errors_of_rows(
         # those of order 1 one over `each`, times the root of the part of the unit's entries in
         # other rows if there are any.
         norm = _norm_in_rows(each, n_rows, n_cells)
-        if panel is not None:
+        if panel is not None and place == len(shape) - 2:
             in_one, norm = panel.alone, each / panel.weight
         if not plan.costs_of_biases()[place].mu > 0:  # pure noise: order 1
             in_others = max(1 - (norm / each) ** 2, 0.5)

@@ -71,8 +71,8 @@ REFUSED = [
     *((completion(mode), (300, (60, 9)), given, "a hundredth of the variance")
       for mode in (None, 0)
       for given in ({"component_share": 0.98}, {"bias_deviation": 2.0, "deviation": 2.0})),
-    (completion(), (100, (60, 9)), {"stays": 3}, "stays needs unit_mode=0 and a shape of two"),
-    (completion(0), (100, (60, 5, 9)), {"stays": 3}, "stays needs unit_mode=0 and a shape of two"),
+    (completion(), (100, (60, 9)), {"stays": 3}, "stays needs unit_mode=0: units stay in rows of"),
+    (completion(0), (901, (60, 5, 9)), {"stays": 3}, "n_observed must be at most 900, if units"),
     *((completion(0), (100, (60, 9)), {"stays": wrong}, "stays must be an int from 2 on, less than")
       for wrong in (1, 9, True, 2.5, "3")),
     (completion(0), (181, (60, 9)), {"stays": 3}, "n_observed must be at most 180, if units stay"),
