@@ -70,6 +70,7 @@ def release_cells_of_groups(
         model.means, model.whiteners, model.log_scales, limit=math.sqrt(d), centre=0.0,
         scales=scales, guard_radius=MOST_RADII * ball.radius, shape_part="spherical",
         partial=[(math.sqrt(d), 0.0)] * (d - 1), counts_missing=True,
+        slopes=model.slopes, offsets=model.offsets,
     )  # fmt: skip
     answer = ask(query)
     weights, signs, sizes, _ = query.decoded(clipped_statistics(answer))

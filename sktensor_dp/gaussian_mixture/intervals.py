@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.gaussian_mixture.fitted import gaussians_of, names_where
-from sktensor_dp.gaussian_mixture.plan import FEW_MISSING, no_intervals_by
+from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.mixtures.skewness import are_long
 from sktensor_dp.mixtures.uncertainty import ParameterErrors, parameter_errors
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
@@ -131,14 +131,6 @@ def doubts_of(model: Any, errors: ParameterErrors | None) -> str:
             "intervals of all other columns may hold too few. Take logs, or name it as nonnormal."
         )
     errors_by = model._mean_errors
-    is_beside = "_nonnormal" in vars(model) and model.n_components_ > 1
-    some_lack = is_beside & (errors_by.observed < 1 - FEW_MISSING) & ~without
-    if some_lack.any():
-        doubts.append(
-            f"Some {_on_few_cells(model, some_lack)}: where a third of a group or more does, its "
-            "averages there, and changes, may lie towards those of all rows by more than their "
-            "intervals say, as beside nonnormal columns steps are not lengthened for missing cells."
-        )
     if rare := _on_few_cells(model, (errors_by.observed < 0.5) & ~without):
         seen = _on_few_cells(model, (errors_by.most_observed < 0.5) & ~without)
         most = "Most" if seen else "Noise may hide that most"

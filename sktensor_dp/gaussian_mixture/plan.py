@@ -54,9 +54,6 @@ HIDERS = (
 )
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
-# Share of missing cells that hardly moves averages: a fit warns where noise may hide more, or where
-# a column surely lacks some.
-FEW_MISSING = 0.05
 
 
 @dataclass(frozen=True)
@@ -104,6 +101,8 @@ def plan_mixture(
     if mu < math.inf:
         further = n_samples * mu / (k * n_features) / defaults.ROWS_A_STEP
         n_steps = int(min(max(round(FEWEST_STEPS - 1 + further), FEWEST_STEPS), MOST_STEPS))
+    if k > 1 and estimator.nonnormal_features:  # their missing cells are counted twice
+        n_steps = max(n_steps, FEWEST_STEPS + 1)
     # Uses by `release_steps` or `release_filled`, `release_tails`, and `release_start`.
     n_statistics = n_steps + 1 + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}

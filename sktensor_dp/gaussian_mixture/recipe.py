@@ -23,7 +23,7 @@ from sktensor_dp.gaussian_mixture.fitted import (
     warnings_of_fewer_groups,
 )
 from sktensor_dp.gaussian_mixture.one_group import release_filled, unfinished
-from sktensor_dp.gaussian_mixture.plan import FEW_MISSING, MixturePlan, parameters_of_group
+from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
 from sktensor_dp.gaussian_mixture.step_release import (
     MOST_RADII,
     clipped_statistics,
@@ -69,6 +69,9 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 # Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
 # overlap, hundreds of steps that gain little more each may together gain as much as a group.
 NEAREST_GAIN = 1e-6
+# Share of missing cells that hardly moves averages: a fit warns where noise may hide more, or where
+# a column surely lacks some.
+FEW_MISSING = 0.05
 
 # For fits to persons, unless released numbers show that no cell is missing.
 UNEVEN = (
@@ -91,17 +94,16 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     share, error = observed_as_released(ball, second)
     # To count the cells of complete rows costs a step, not to count others far more.
     may_miss = share < 1 - error - 1e-9 or share - 2 * error < 1 - FEW_MISSING
-    if counts := plan.n_components > 1 and may_miss:
-        plan = replace(plan, n_steps=plan.n_steps - 1)
-    # Columns that are not normal need their means, so cells of all groups, from the start.
-    cells = release_cells(ask, ball, plan) if counts and plan.nonnormal is not None else None
+    counts = plan.n_components > 1 and may_miss
     if plan.nonnormal is not None:
-        observed = cells.observed if cells else np.ones(plan.n_features)
+        # These columns need their means, so cells of all groups, from the start.
+        observed = release_cells(ask, ball, plan).observed if counts else np.ones(plan.n_features)
         means, squares = released_mean(ball, second), np.diagonal(second.value)[:-1]
         columns = plan.nonnormal.in_ball(ball.radius)
         columns = columns.of_moments(means / observed, squares / observed, second.sigma)
-        plan = replace(plan, nonnormal=columns)
-    found = release_mixture(ask, ball, plan, second, cells, by_group=counts and cells is None)
+        plan = replace(plan, nonnormal=columns, n_steps=plan.n_steps - counts)
+    plan = replace(plan, n_steps=plan.n_steps - counts)
+    found = release_mixture(ask, ball, plan, second, by_group=counts)
     warnings = warnings_of_norm(second, ball, found.mean_square)
     warnings = warnings or warnings_of_fewer_groups(found, plan)
     # Any noise may hide some missing cells; only large noise hides so many that averages move.
@@ -115,14 +117,13 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
 
 
 def release_mixture(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, cells: Cells | None, *,
-    by_group: bool,
-) -> FittedMixture:  # fmt: skip
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, *, by_group: bool
+) -> FittedMixture:
     """Release a start, half of the EM steps, gains that choose the number of groups, and the rest.
 
     After a quarter of the steps spare groups are merged or left out. For one group the second half
-    of the steps are means that clip no complete row. `second` are released moments, and `cells` are
-    of all groups; with `by_group` those of each group of the second half are released.
+    of the steps are means that clip no complete row. `second` are released moments; with `by_group`
+    the cells of each group of the second half are counted.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
@@ -132,10 +133,7 @@ def release_mixture(
     gains, chosen, k = release_number(ask, ball, plan, model)
     mean_square = float(chosen.weights @ np.square(chosen.means).sum(axis=1))
     most = len(model.weights)
-    if by_group:
-        cells = release_cells_of_groups(ask, ball, plan, chosen)
-    elif cells is not None:
-        cells = Cells(*(np.tile(one, (k, 1)) for one in cells))
+    cells = release_cells_of_groups(ask, ball, plan, chosen) if by_group else None
     if k == 1:
         noise = noise.times(most**0.5)  # a merged group may have the noise of all its parts
         observed = cells.observed if cells else observed_by_column(ball, second, chosen)
@@ -147,15 +145,10 @@ def release_mixture(
     else:
         n_last = plan.n_steps - n_first
         of_these = average if k == most else None  # earlier steps were of other groups otherwise
-        of_groups = cells if by_group else None
-        if by_group:  # the first step that knows them moves far: it is no sign of others
-            chosen, of_these, _ = release_steps(
-                ask, ball, plan, second, chosen, 1, of_these, of_groups
-            )
+        if cells is not None:  # the first step that knows them moves far: it is no sign of others
+            chosen, of_these, _ = release_steps(ask, ball, plan, second, chosen, 1, of_these, cells)
             n_last -= 1
-        found, _, noise = release_steps(
-            ask, ball, plan, second, chosen, n_last, of_these, of_groups
-        )
+        found, _, noise = release_steps(ask, ball, plan, second, chosen, n_last, of_these, cells)
         n_without = plan.n_steps - len(noise.rates)
         noise = replace(noise, rates=np.append(np.zeros(n_without), noise.rates))
         if cells is None:  # none is missing, or noise hides it

@@ -13,6 +13,8 @@ ROWS = 400
 # lack most. Otherwise they are independent. Were rows all one or the other, steps would be too long
 # by the inverse of their part; from 2 on they diverge, so only this part is safe for both.
 TOGETHER = 0.5
+# Least part of a group's rows that is taken to show a direction.
+LEAST_PART = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +42,26 @@ class ObservedInformation:
         gains = _gains(values, noise[:, None], 1.0)
         return (vectors * gains[:, None]) @ vectors.swapaxes(1, 2)
 
+    def errors_by_shapes(self, noise: Floats, chance: Floats) -> Floats:
+        """Mean products (k, d, d) of errors of means by shapes that fill missing cells wrongly.
+
+        Entries of shapes have the variances `noise` (k,), and by `chance` (k,) of whole rows. Such
+        an error moves a mean by what rows with the cell, a part s, have in other columns: in
+        deviations sqrt((1 - s) / s) at most, and uniform up to that as cells may be missing at
+        random. `whole_shapes` makes less of an entry the more noise it has.
+        """
+        values, vectors = self.means
+        parts, prior = np.maximum(values, LEAST_PART), _prior_variance(values.shape[1])
+        variances = noise[:, None] + parts * chance[:, None]
+        variances = variances * prior / (parts**2 * prior + variances)
+        variances = variances * (1 - parts) / parts / 3
+        return (vectors * variances[:, None]) @ vectors.swapaxes(1, 2)
+
     def whole_shapes(self, shapes: Floats, noise: Floats) -> Floats:
         """Symmetric matrices (k, d, d), or (1, d, d), of which steps make this part.
 
         Distances of entries to convergence are normal a priori, with a variance estimated beyond
-        the `noise` on an entry; each counts by the information that it lacks. Eigenvalues of such
-        matrices reach twice the root of d times the variance: 1 at most, or shapes would not stay
-        positive.
+        the `noise` on an entry; each counts by the information that it lacks.
         """
         values, vectors = self.shapes
         first, second = np.triu_indices(shapes.shape[-1])
@@ -54,12 +69,20 @@ class ObservedInformation:
         lacks, noise = (1 - values) * values**2, noise[:, None]
         excess = (np.square(entries) - noise**2) * lacks
         variances = excess.sum(axis=1) / np.maximum((lacks * values**2).sum(axis=1), 1e-300)
-        variances = np.clip(variances, 0.0, 1 / (4 * shapes.shape[-1]))[:, None]
+        variances = np.clip(variances, 0.0, _prior_variance(shapes.shape[-1]))[:, None]
         entries = np.einsum("jab,jb->ja", vectors, entries * _gains(values, noise, variances))
         entries *= np.where(first == second, np.sqrt(2), 1.0)
         found = np.zeros_like(shapes)
         found[:, first, second] = found[:, second, first] = entries
         return found
+
+
+def _prior_variance(d: int) -> float:
+    """Largest prior variance of entries of (d, d) matrices by which shapes stay positive.
+
+    Their eigenvalues reach twice the root of d times the variance: 1 at most.
+    """
+    return 1 / (4 * d)
 
 
 def _gains(values: Floats, noise: Floats, variances: Floats | float) -> Floats:

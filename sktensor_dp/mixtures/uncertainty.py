@@ -19,6 +19,7 @@ from sktensor_dp.mixtures.gaussians import (
 )
 from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.observed_information import (
+    ObservedInformation,
     missing_places,
     observed_information,
     shape_entries,
@@ -147,7 +148,9 @@ def parameter_errors(
     k, d = model.means.shape
     is_unknown = parts.spread == 0
     information, overlaps = _information(model, parts, rng)
-    steps = _errors_of_steps(model, parts, information, n_rows)
+    # Of one group steps have no factors, and `missed` counts errors of shapes.
+    seen = observed_information(model, parts.observed) if k > 1 else None
+    steps = _errors_of_steps(model, parts, information, n_rows, seen)
     steps.by_sampling[:, 1:] *= np.maximum(parts.spread, 1)[:, :, None]
     # A score is a relative change of a weight, or a shift, times the weight's root.
     roots = np.sqrt(model.weights)[:, None, None]
@@ -160,6 +163,11 @@ def parameter_errors(
     products = (errors @ errors.T).reshape(k, 1 + d, k, 1 + d)
     for j, missed in enumerate(parts.missed):
         products[j, :, j] += np.diag(np.square(missed))
+    if seen is not None:
+        noise_of_entries = np.square(parts.noise.shape / model.weights) / 2
+        by_shapes = seen.errors_by_shapes(noise_of_entries, 1 / (n_rows * model.weights))
+        for j, factor in enumerate(model.factors):
+            products[j, 1:, j, 1:] += factor @ by_shapes[j] @ factor.T
     unknown = 1 + np.flatnonzero(is_unknown.any(axis=0))
     products[:, unknown] = products[:, :, :, unknown] = np.nan
     if len(unknown) == d:  # no column says which group rows are of
@@ -175,16 +183,16 @@ def _traded(model: Gaussians, overlaps: Floats) -> Floats:
     return np.concatenate([overlaps[:, None], moves], axis=1)
 
 
-def _strides(model: Gaussians, by: MeanErrors) -> Floats:
+def _strides(model: Gaussians, by: MeanErrors, seen: ObservedInformation | None) -> Floats:
     """Symmetric roots (k, p, p) of factors on steps: more than 1 on means with missing cells.
 
-    Steps of one group, and those with nonnormal columns, have none.
+    Without information of what is `seen`, as of one group, there are none.
     """
     k, d = model.means.shape
     found = np.tile(np.eye(1 + d + n_unique(d, 2)), (k, 1, 1))
-    if k == 1 or model.nonnormal is not None:
+    if seen is None:
         return found
-    gains = observed_information(model, by.observed).gains_of_means(by.noise.shift / model.weights)
+    gains = seen.gains_of_means(by.noise.shift / model.weights)
     values, vectors = np.linalg.eigh(gains)
     found[:, 1 : 1 + d, 1 : 1 + d] = (vectors * np.sqrt(values)[:, None]) @ vectors.swapaxes(1, 2)
     return found
@@ -200,8 +208,9 @@ class _StepErrors(NamedTuple):
 
 
 def _errors_of_steps(
-    model: Gaussians, by: MeanErrors, information: Floats, n_rows: int
-) -> _StepErrors:
+    model: Gaussians, by: MeanErrors, information: Floats, n_rows: int,
+    seen: ObservedInformation | None,
+) -> _StepErrors:  # fmt: skip
     """Errors of weights and means by EM steps near their fixed point.
 
     Moves by steps are multiplied by `strides`, their squared roots, where cells are missing. In an
@@ -214,7 +223,7 @@ def _errors_of_steps(
     k, d = model.means.shape
     # Scores of what is no parameter are 0: no step moves it.
     noise, width = by.noise, 1 + d + n_unique(d, 2)
-    strides = _strides(model, by)
+    strides = _strides(model, by, seen)
     information = information.reshape(k, width, k, width)
     information = np.einsum("jab,jbic,icd->jaid", strides, information, strides)
     information = information.reshape(k * width, k * width)

@@ -536,7 +536,8 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
         model.means_interval()
 
 
-def test_groups_that_drop_out_have_their_means(seed):
+@pytest.mark.parametrize("ends", [None, {4: (-1 / 3, 1 / 3)}])
+def test_groups_that_drop_out_have_their_means(ends, seed):
     """After a high value most rows of the smallest group lack the last column. Steps, of which each
     went a third of the way, left its mean near that of all rows, and intervals did not say so.
     """
@@ -548,7 +549,12 @@ def test_groups_that_drop_out_have_their_means(seed):
         same = rng.standard_normal((6000, 1))
         X = centres[kinds] + 0.2 * (0.8 * same + 0.6 * rng.standard_normal((6000, 4)))
         X[rng.random(6000) < 1 / (1 + np.exp(-8 * (X[:, 1] - 0.3))), 2] = np.nan
-        model = PrivateGaussianMixture(3, data_norm=2.0, epsilon=4.0, random_state=place).fit(X)
+        X[rng.random(6000) < 0.2, 3] = np.nan  # else noise may hide that any cell is missing
+        if ends is not None:  # a column of two values
+            X = np.column_stack([X, np.where(rng.random(6000) < 0.2 + 0.2 * kinds, 1, -1) / 3])
+        model = PrivateGaussianMixture(
+            3, data_norm=2.0, epsilon=4.0, nonnormal_features=ends, random_state=place
+        ).fit(X)
         j, last = int(np.argmax(model.means_[:, 0])), kinds == 2
         lacks = np.isnan(X[last, 2]).mean()
         assert model._mean_errors.observed[j, 2] == pytest.approx(1 - lacks, abs=0.1)

@@ -8,7 +8,6 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from sktensor_dp import PrivateGaussianMixture, scale_by_ranges
-from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.fitted import move_to_units
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.nonnormal import NonnormalColumns
@@ -152,15 +151,3 @@ def test_ends_that_no_released_norm_allows_end_no_fit_that_was_paid(ends, seed):
     X, _ = patients(np.random.default_rng(seed), 500)
     options = {"data_norm": "auto", "epsilon": 100.0, "nonnormal_features": {"smoker": ends}}
     assert np.isfinite(PrivateGaussianMixture(2, **options).fit(X).means_).all()
-
-
-def test_missing_cells_beside_columns_that_are_not_normal_are_doubted(seed):
-    rng = np.random.default_rng(seed)
-    X, _ = patients(rng, 5000)
-    X.loc[rng.random(len(X)) < 0.3, "hb"] = np.nan
-    model = PrivateGaussianMixture(
-        3, data_norm="auto", epsilon=8.0, nonnormal_features=NONNORMAL, random_state=0
-    ).fit(X)
-    said = "Some rows lack hb: where a third of a group or more does, its averages there"
-    with pytest.warns(NotEnoughDataWarning, match=said):
-        model.means_interval()
