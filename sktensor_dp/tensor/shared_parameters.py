@@ -22,13 +22,11 @@ _GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
 _LEAST_PROBABILITY, _LEAST_RATIO = 1e-12, 5e-4
 # Most steps for both priors, and EM steps for probabilities of the grid in each. A step for the
 # variance is extrapolated to at most as many.
-_STEPS, _EM_STEPS = 11, 5
+_STEPS, _EM_STEPS = 22, 5
 # Gain in log likelihood of a row below which a step is the last.
 _LEAST_GAIN = 1e-5
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
-# Least precision of a slope, in any unit of measurement.
-_LEAST_PRECISION = 1e-200
 # Largest residual, in standard deviations, of two equally likely values about any number between.
 UNCLIPPED = 2.0
 # Least distance of a mean from the nearer bound, relative to half the range.
@@ -116,9 +114,9 @@ class SharedEffects:
     # (n_rows,): posterior mean of half the logarithm of a row's weight over the mean weight.
     popularity: Floats
     prior_variance: float  # of an effect
-    # (n_rows,), where units are persons: means of the prior, and the part by which noise and
-    # sampling draw effects to these.
-    prior_means: Floats | None = None
+    # Where units are persons: mean of the prior, and the part (n_rows,) by which noise and sampling
+    # draw effects to it.
+    prior_mean: float = 0.0
     drawn: Floats | None = None
 
     @property
@@ -132,13 +130,12 @@ class SharedEffects:
         Returned with the variance of its error by independent errors of rows, and the deviation of
         what all rows may have in common.
         """
-        # Effects are c + prior means + u, with u of the prior variance t and any c. Given c they
+        # Effects are c + prior mean + u, with u of the prior variance t and any c. Given c they
         # are means + drawn * c, of variances t * drawn; all rows tell c with variance t / seen.
-        assert self.prior_means is not None
         assert self.drawn is not None
         means, drawn, variances = self.means[rows], self.drawn[rows], self.variances[rows]
         seen = max(float((1 - drawn).sum()), LEAST_SEEN)
-        constant = float((means - self.prior_means[rows]).sum()) / seen
+        constant = float((means - self.prior_mean).sum()) / seen
         variance = drawn.sum() / len(rows) ** 2 + drawn.mean() ** 2 / seen
         common = np.sqrt(np.maximum(variances - self.prior_variance * drawn, 0.0)).mean()
         return (
@@ -214,9 +211,8 @@ def shared_effects(
     """
     # For row i there are W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise. Clipped residuals r
     # have mean response * (b_i - about_i) and deviation `spread`, and the sum of the squares of
-    # w_ui is `weight_each` times the weight. Effects b are normal about a line over roots of
-    # weights, as rows that few choose are often valued less; weights have any distribution on a
-    # grid (Kiefer & Wolfowitz 1956); both distributions are estimated from all rows by EM.
+    # w_ui is `weight_each` times the weight. Effects b are normal about 0, and weights have any
+    # distribution on a grid (Kiefer & Wolfowitz 1956); both are estimated from all rows by EM.
     noisy, noisy_weights = (np.asarray(array, dtype=np.float64) for array in (sums, weights))
     total = max(float(noisy_weights.sum()), 1.0)
     largest = max(float(noisy_weights.max()), 1.0)
@@ -230,8 +226,6 @@ def shared_effects(
     fit = _GridPosterior(
         noisy, noisy_weights, grid, noise_std, variance_each, response, effect_variance, about
     )
-    fit.find_prior()
-    fit.find_line()
     fit.find_prior()
     log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(noisy))
     return fit.effects(popularity=0.5 * log_ratios)
@@ -267,7 +261,6 @@ class _GridPosterior:
         self._probabilities = np.full(grid.shape[1], 1.0 / grid.shape[1])  # of weights on the grid
         self._least_variance = _LEAST_RATIO * effect_variance
         self.prior_variance = effect_variance
-        self._line, self._variances_of_line = np.zeros_like(grid), np.zeros_like(grid)
         # Arrays that `_posterior` writes to: to make new ones would take as long as the arithmetic.
         shape = np.broadcast_shapes(self._sums.shape, grid.shape)
         self._scratch = np.empty(shape), np.empty(shape)
@@ -294,49 +287,21 @@ class _GridPosterior:
                 break
             last_density, last_step, last_variance = density, step, variance
 
-    def find_line(self) -> None:
-        """Find the line over roots of weights about which effects lie, as noise allows."""
-        posterior, _, _, _ = self._posterior()
-        weights, roots = posterior * self._grid, np.sqrt(self._grid)
-        centred_roots = roots - float(np.sum(weights * roots) / np.sum(weights))
-        slope, error = self._slope_over(centred_roots, posterior)
-        # Shrink the slope by its noise (James & Stein 1961).
-        slope *= max(1 - 1 / max((slope / error) ** 2, _TINY), 0.0)
-        self._line = slope * centred_roots
-        self._variances_of_line = (min(error, abs(slope)) * centred_roots) ** 2
-        self._sums = self._sums - self._slopes * self._line
-        self._squares = self._sums**2
-
     def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
         """Effects, and moments of weights, as `shared_effects` returns them.
 
         `popularity` is a number for each weight of the grid.
         """
         posterior, effects, variances, _ = self._posterior()
-        # Noise of the line counts as far as effects are drawn to it.
-        drawn = variances / self.prior_variance
-        variances = variances + drawn**2 * self._variances_of_line
-        effects += self._line
         mean = _posterior_mean(posterior, effects)
         variance = _posterior_mean(posterior, effects**2 + variances) - mean**2
         expected = _posterior_mean(posterior, np.broadcast_to(popularity, posterior.shape))
         moments = np.stack([_posterior_mean(posterior, self._grid**k) for k in (1, 2)])
         found = SharedEffects(
             mean, np.maximum(variance, 0.0), expected, self.prior_variance,
-            prior_means=_posterior_mean(posterior, np.broadcast_to(self._line, posterior.shape)),
-            drawn=_posterior_mean(posterior, drawn),
+            drawn=_posterior_mean(posterior, variances) / self.prior_variance,
         )  # fmt: skip
         return found, moments
-
-    def _slope_over(self, values: Floats, posterior: Floats) -> tuple[float, float]:
-        """Slope of effects on `values` of grid points, by least squares, and its deviation."""
-        weighted = posterior * self._slopes * values / self._marginal_variances()
-        precision = max(float(np.sum(weighted * self._slopes * values)), _LEAST_PRECISION)
-        return float(np.sum(weighted * self._sums)) / precision, precision**-0.5
-
-    def _marginal_variances(self) -> Floats:
-        """Variances of sums, prior variance of effects included."""
-        return np.asarray(self._slopes**2 * self.prior_variance + self._variances)
 
     def _posterior(self) -> tuple[Floats, Floats, Floats, float]:
         """Posterior of grid points, mean and variance of the effect at each, and log likelihood.
@@ -345,7 +310,7 @@ class _GridPosterior:
         first two arrays.
         """
         posterior, effects = self._scratch
-        marginal_variances = self._marginal_variances()
+        marginal_variances = self._slopes**2 * self.prior_variance + self._variances
         # `posterior` holds the log likelihood first.
         np.divide(self._squares, marginal_variances, out=posterior)
         posterior += np.log(marginal_variances)
