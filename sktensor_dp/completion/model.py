@@ -142,7 +142,7 @@ SHARED = Part(
     effects=Items(Part(
         SharedEffects, means=Numbers("S"), variances=Numbers("S+"),
         popularity=Numbers("S"), prior_variance=Real("+"),
-        prior_mean=Real(), drawn=Maybe(Numbers("S+")),
+        prior_means=Maybe(Numbers("S")), drawn=Maybe(Numbers("S+")),
     )),
     components=Maybe(Part(
         SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),

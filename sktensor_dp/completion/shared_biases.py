@@ -376,9 +376,10 @@ class SharedBiases:
         # of their unit's level, which adds a constant to all effects: subtract it.
         mean = float(self.shares @ effects.means)
         widest = 2 * self.half
+        assert effects.prior_means is not None
         self.effects = replace(
             effects, means=np.clip(effects.means - mean, -widest, widest),
-            prior_mean=-mean,
+            prior_means=effects.prior_means - mean,
             variances=np.minimum(
                 effects.variances + release.by_step + release.pulled**2, widest**2
             ),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, softmax
 
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
@@ -22,11 +22,17 @@ _GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
 _LEAST_PROBABILITY, _LEAST_RATIO = 1e-12, 5e-4
 # Most steps for both priors, and EM steps for probabilities of the grid in each. A step for the
 # variance is extrapolated to at most as many.
-_STEPS, _EM_STEPS = 22, 5
+_STEPS, _EM_STEPS = 11, 5
 # Gain in log likelihood of a row below which a step is the last.
 _LEAST_GAIN = 1e-5
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
+# Functions by which effects may bend from a line over roots of weights, and their prior variances
+# over that of the line, all as likely.
+_WAVES, _BENDS = 8, np.geomspace(0.01, 4.0, 6)
+# Least mean square of a function of weights, relative to the largest weight: equal weights show no
+# curve.
+_LEAST_SQUARE = 1e-12
 # Largest residual, in standard deviations, of two equally likely values about any number between.
 UNCLIPPED = 2.0
 # Least distance of a mean from the nearer bound, relative to half the range.
@@ -114,9 +120,9 @@ class SharedEffects:
     # (n_rows,): posterior mean of half the logarithm of a row's weight over the mean weight.
     popularity: Floats
     prior_variance: float  # of an effect
-    # Where units are persons: mean of the prior, and the part (n_rows,) by which noise and sampling
-    # draw effects to it.
-    prior_mean: float = 0.0
+    # (n_rows,), where units are persons: means of the prior, and the part by which noise and
+    # sampling draw effects to these.
+    prior_means: Floats | None = None
     drawn: Floats | None = None
 
     @property
@@ -130,12 +136,13 @@ class SharedEffects:
         Returned with the variance of its error by independent errors of rows, and the deviation of
         what all rows may have in common.
         """
-        # Effects are c + prior mean + u, with u of the prior variance t and any c. Given c they
+        # Effects are c + prior means + u, with u of the prior variance t and any c. Given c they
         # are means + drawn * c, of variances t * drawn; all rows tell c with variance t / seen.
+        assert self.prior_means is not None
         assert self.drawn is not None
         means, drawn, variances = self.means[rows], self.drawn[rows], self.variances[rows]
         seen = max(float((1 - drawn).sum()), LEAST_SEEN)
-        constant = float((means - self.prior_mean).sum()) / seen
+        constant = float((means - self.prior_means[rows]).sum()) / seen
         variance = drawn.sum() / len(rows) ** 2 + drawn.mean() ** 2 / seen
         common = np.sqrt(np.maximum(variances - self.prior_variance * drawn, 0.0)).mean()
         return (
@@ -211,8 +218,9 @@ def shared_effects(
     """
     # For row i there are W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise. Clipped residuals r
     # have mean response * (b_i - about_i) and deviation `spread`, and the sum of the squares of
-    # w_ui is `weight_each` times the weight. Effects b are normal about 0, and weights have any
-    # distribution on a grid (Kiefer & Wolfowitz 1956); both are estimated from all rows by EM.
+    # w_ui is `weight_each` times the weight. Effects b are normal about a curve over
+    # weights, as rows that few choose are often valued less; weights have any distribution on a
+    # grid (Kiefer & Wolfowitz 1956); both distributions are estimated from all rows by EM.
     noisy, noisy_weights = (np.asarray(array, dtype=np.float64) for array in (sums, weights))
     total = max(float(noisy_weights.sum()), 1.0)
     largest = max(float(noisy_weights.max()), 1.0)
@@ -226,6 +234,8 @@ def shared_effects(
     fit = _GridPosterior(
         noisy, noisy_weights, grid, noise_std, variance_each, response, effect_variance, about
     )
+    fit.find_prior()
+    fit.find_curve()
     fit.find_prior()
     log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(noisy))
     return fit.effects(popularity=0.5 * log_ratios)
@@ -261,6 +271,7 @@ class _GridPosterior:
         self._probabilities = np.full(grid.shape[1], 1.0 / grid.shape[1])  # of weights on the grid
         self._least_variance = _LEAST_RATIO * effect_variance
         self.prior_variance = effect_variance
+        self._curve, self._variances_of_curve = np.zeros_like(grid), np.zeros_like(grid)
         # Arrays that `_posterior` writes to: to make new ones would take as long as the arithmetic.
         shape = np.broadcast_shapes(self._sums.shape, grid.shape)
         self._scratch = np.empty(shape), np.empty(shape)
@@ -287,21 +298,76 @@ class _GridPosterior:
                 break
             last_density, last_step, last_variance = density, step, variance
 
+    def find_curve(self) -> None:
+        """Find the curve over weights about which effects lie: a line over roots and a walk."""
+        posterior, _, _, _ = self._posterior()
+        of_sums = posterior * self._slopes / self._marginal_variances()
+        n_rows, seen, precisions = (
+            each.reshape(-1, self._grid.size).sum(axis=0)
+            for each in (posterior, of_sums * self._sums, of_sums * self._slopes)
+        )
+        functions = self._curve_functions(n_rows)
+        shown, products = functions @ seen, (functions * precisions) @ functions.T
+        laws = []
+        for bend in _BENDS:
+            prior = np.append(1.0, np.full(_WAVES, bend))
+            covariance = np.linalg.inv(products + np.diag(1 / prior))
+            coefficients = covariance @ shown
+            gain = np.linalg.slogdet(covariance)[1] - np.log(prior).sum()
+            curve = coefficients @ functions
+            square = curve**2 + np.sum(functions * (covariance @ functions), axis=0)
+            laws.append(((shown @ coefficients + gain) / 2, curve, square))
+        evidences, curves, squares = (np.stack(each) for each in zip(*laws, strict=True))
+        chances = softmax(evidences)
+        curve = chances @ curves
+        self._curve = curve.reshape(self._grid.shape)
+        self._variances_of_curve = (chances @ squares - curve**2).reshape(self._grid.shape)
+        self._sums = self._sums - self._slopes * self._curve
+        self._squares = self._sums**2
+
+    def _curve_functions(self, n_rows: Floats) -> Floats:
+        """Functions (1 + _WAVES, n_points) whose coefficients have the prior N(0, 1).
+
+        The point of each weight has `n_rows` (n_points,). Any correlation of effects with the line,
+        and with the walk, is as likely: each explains a third of the variance.
+        """
+        relative = self._grid.ravel() / self._grid.max()
+        least = _GRID_RATIO / _GRID_MARGIN
+        # Walk over logarithms of weights, from the largest on (Karhunen & Loeve).
+        places = np.log(np.maximum(relative, least)) / math.log(least)
+        frequencies = (np.arange(_WAVES)[:, None] + 0.5) * math.pi
+        weights = n_rows * self._grid.ravel()
+        found = []
+        for part in (np.sqrt(relative)[None], np.sin(frequencies * places) / frequencies):
+            centred = part - (part @ weights)[:, None] / weights.sum()
+            square = max(float((centred**2 @ n_rows).sum()) / len(self._sums), _LEAST_SQUARE)
+            found.append(centred * math.sqrt(self.prior_variance / 3 / square))
+        return np.concatenate(found)
+
     def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
         """Effects, and moments of weights, as `shared_effects` returns them.
 
         `popularity` is a number for each weight of the grid.
         """
         posterior, effects, variances, _ = self._posterior()
+        # Noise of the curve counts as far as effects are drawn to it.
+        drawn = variances / self.prior_variance
+        variances = variances + drawn**2 * self._variances_of_curve
+        effects += self._curve
         mean = _posterior_mean(posterior, effects)
         variance = _posterior_mean(posterior, effects**2 + variances) - mean**2
         expected = _posterior_mean(posterior, np.broadcast_to(popularity, posterior.shape))
         moments = np.stack([_posterior_mean(posterior, self._grid**k) for k in (1, 2)])
         found = SharedEffects(
             mean, np.maximum(variance, 0.0), expected, self.prior_variance,
-            drawn=_posterior_mean(posterior, variances) / self.prior_variance,
+            prior_means=_posterior_mean(posterior, np.broadcast_to(self._curve, posterior.shape)),
+            drawn=_posterior_mean(posterior, drawn),
         )  # fmt: skip
         return found, moments
+
+    def _marginal_variances(self) -> Floats:
+        """Variances of sums, prior variance of effects included."""
+        return np.asarray(self._slopes**2 * self.prior_variance + self._variances)
 
     def _posterior(self) -> tuple[Floats, Floats, Floats, float]:
         """Posterior of grid points, mean and variance of the effect at each, and log likelihood.
@@ -310,7 +376,7 @@ class _GridPosterior:
         first two arrays.
         """
         posterior, effects = self._scratch
-        marginal_variances = self._slopes**2 * self.prior_variance + self._variances
+        marginal_variances = self._marginal_variances()
         # `posterior` holds the log likelihood first.
         np.divide(self._squares, marginal_variances, out=posterior)
         posterior += np.log(marginal_variances)

@@ -142,7 +142,7 @@ WAYS = {
     [("cp", way) for way in WAYS] + [("tucker", way) for way in WAYS if "persons" not in way],
 )
 def test_units_of_measurement_do_not_matter(kind, way):
-    """Powers of two, by which all numbers scale exactly: a floor in units of values shows."""
+    """Powers of two, by which numbers scale exactly but for logarithms: floors of values show."""
     X, y, _ = table((60, 6, 5))
     y = np.clip(y, -4, 4)
 
@@ -157,4 +157,4 @@ def test_units_of_measurement_do_not_matter(kind, way):
 
     known = at_width(1.0)
     for width in (2.0**-165, 2.0**164):
-        np.testing.assert_allclose(at_width(width), known, atol=1e-9)
+        np.testing.assert_allclose(at_width(width), known, atol=1e-6)

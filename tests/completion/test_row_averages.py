@@ -18,15 +18,15 @@ pytestmark = [
 def test_an_average_is_the_posterior_mean_about_any_mean_of_its_own(seed):
     """As by normal distributions of single rows with a common mean of large variance."""
     rng, n, prior = np.random.default_rng(seed), 7, 0.3
-    prior_mean, noise = rng.standard_normal(), rng.uniform(0.01, 3.0, n)
-    seen = prior_mean + rng.standard_normal(n)
+    prior_means, noise = rng.standard_normal(n), rng.uniform(0.01, 3.0, n)
+    seen = prior_means + rng.standard_normal(n)
     drawn = noise / (prior + noise)
-    means = seen + drawn * (prior_mean - seen)
-    effects = SharedEffects(means, prior * drawn, np.zeros(n), prior, prior_mean, drawn)
+    means = seen + drawn * (prior_means - seen)
+    effects = SharedEffects(means, prior * drawn, np.zeros(n), prior, prior_means, drawn)
     rows = np.array([1, 2, 4, 5])
     covariance = prior * np.eye(4) + 1e4
     gain = covariance @ np.linalg.inv(covariance + np.diag(noise[rows]))
-    expected = np.mean(prior_mean + gain @ (seen - prior_mean)[rows])
+    expected = np.mean(prior_means[rows] + gain @ (seen - prior_means)[rows])
     variance = np.mean(covariance - gain @ covariance)
     average, of_average, common = effects.average(rows)
     assert average == pytest.approx(expected, abs=1e-3)

@@ -189,6 +189,22 @@ def test_effects_are_near_the_best_estimate(seed):
     assert np.mean(fitted.variances) == pytest.approx(error**2, rel=0.3)
 
 
+@pytest.mark.parametrize("slope", [0.1, -0.1])
+def test_effects_that_follow_weights_are_drawn_to_their_line(seed, slope):
+    """Where popular rows are better, rare ones are worse than the mean of all."""
+    _, weights, _, _ = noisy_sums(seed, 3.0)
+    rng, rare = np.random.default_rng(seed), weights < 3
+    effects = slope * np.sqrt(weights) + 0.2 * rng.standard_normal(len(weights))
+    effects -= weights @ effects / weights.sum()
+    sums = GAIN * weights * effects + 3.0 * rng.standard_normal(len(weights))
+    reported = weights + 3.0 * rng.standard_normal(len(weights))
+    fitted = fitted_effects(sums, reported, 3.0)
+    off = (fitted.means - effects)[rare]
+    assert np.mean(np.abs(off) < 1.96 * np.sqrt(fitted.variances[rare])) > 0.8
+    assert abs(off.mean()) < 0.35 * abs(effects[rare].mean())
+    assert fitted.prior_variance < 0.5 * np.var(effects)
+
+
 @pytest.mark.parametrize("shift", [0.0, 0.7, -2.0])
 def test_means_of_clipped_residuals(shift):
     clip, deviation = 0.4, 1.2
@@ -240,8 +256,9 @@ def test_exact_sums(seed):
     variance = weights * each + 1e-100
     slope = GAIN * weights
     gain = slope**2 * fitted.prior_variance / (slope**2 * fitted.prior_variance + variance)
-    np.testing.assert_allclose(fitted.means, gain * effects, atol=1e-10)
-    np.testing.assert_array_equal(fitted.means[:3], 0.0)
-    # How far means are drawn to 0 may add to variances.
+    middles = fitted.prior_means
+    np.testing.assert_allclose(fitted.means, middles + gain * (effects - middles), atol=1e-10)
+    np.testing.assert_array_equal(fitted.means[:3], middles[:3])
+    # How far means are drawn to a curve may add to variances.
     assert (fitted.variances[:3] >= fitted.prior_variance * (1 - 1e-12)).all()
     assert np.isfinite(fitted.popularity).all()
