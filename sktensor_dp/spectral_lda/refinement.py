@@ -70,7 +70,8 @@ class StepAverage:
     def centres(self) -> Floats:
         """Counts (k, d), divided by the scales, if every topic had the words of all topics."""
         counts = self.scales * self.mean
-        total = max(float(counts.sum()), 1e-300)
+        # Counts of noise alone may add up to 0; others add up to more than their norm.
+        total = max(float(counts.sum()), float(np.linalg.norm(counts)), 1e-300)
         return np.outer(counts.sum(axis=1), counts.sum(axis=0) / total) / self.scales
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
@@ -124,19 +125,14 @@ def release_steps(
         # A step weighs at least one in `STEPS`; without noise the last step alone counts.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1)) if noisy.sigma > 0 else 1.0
         average = average.after(query, noisy, fitted, rate)
-        kept = beyond_noise_of_tokens(*average.without_echo())
-        if not kept.all():
-            average, candidates = average.of(kept), candidates.of(kept)
-            weights = fitted.weights[kept]
-            fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())
-            if len(weights) == 1 and ask.left(ExpectedCounts) > 0:
-                return _fit_one_topic(
-                    ask, options, fitted, clip, scales, frequencies, is_final=is_final
-                )
         fitted = m_step(
             fitted, *average.without_echo(), frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
         )  # fmt: skip
+    # One step's noise hides tokens of topics that are there: without them others take their words.
+    kept = beyond_noise_of_tokens(*average.without_echo())
+    average, candidates, weights = average.of(kept), candidates.of(kept), fitted.weights[kept]
+    fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())
     fitted = _last_estimate(ask, options, pairs, fitted, average)
     return replace(fitted, shown=candidates.shown(average.centres()))
 
