@@ -137,7 +137,7 @@ def warnings_of_noise(
     at = " at this epsilon" if is_noisy else ""
     said = [
         f"Of {counted(plan.n_components, 'topic')} asked for, the data shows {n_seen}{at}; "
-        f"{fitted}. There may be no more."
+        f"{fitted}. There may be no more, or others are part of those."
     ]
     if numbers:
         which = f"{'topic' if len(numbers) == 1 else 'topics'} {', '.join(numbers)}"

@@ -182,7 +182,7 @@ def test_topics_that_noise_hides_are_named_where_pairs_show_as_many_as_were_aske
     found = FittedTopics(topics, np.ones(3), topics.mean(axis=0), 0.1, n_resolved=3, length=9.0)
     plan = PrivateSpectralLDA(3)._plan(9000, 3)
     (said,) = warnings_of_noise(found, np.array([False, True, False]), plan, begins_stream=True)
-    assert "the data shows 2 at this epsilon; 3 were fitted. There may be no more." in str(said)
+    assert "the data shows 2 at this epsilon; 3 were fitted. There may be no more," in str(said)
     assert "Noise hides topic 2 of 3, by falling share (hidden())" in str(said)
     assert "Later batches" not in str(said)
     assert warnings_of_noise(found, np.zeros(3, dtype=bool), plan, begins_stream=True) == ()
