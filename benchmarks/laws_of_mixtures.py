@@ -209,7 +209,7 @@ def cover(fitted: Any, model: Gaussians) -> float:
 def run(report: Report) -> None:
     """Measure all laws."""
     seeds, laws = range(1 if report.quick else SEEDS), LAWS[: 2 if report.quick else None]
-    rows_that_end_after_a_no(report, seeds)
+    missing_cells(report, range(2 if report.quick else 2 * SEEDS))
     beside = installed(report, "diffprivlib")
     worst, grows = {"Rand index": 0.0, "log-likelihood": 0.0}, -math.inf
     for law in laws:
@@ -243,8 +243,8 @@ def run(report: Report) -> None:
     report.bar("log-likelihood behind more than at less epsilon, beyond 3 s.e.", grows, 0.01)
 
 
-def held_after_a_no(n: int, d: int, epsilon: float, seed: int) -> tuple[float, float]:
-    """Error of the averages of `d` questions, and share of intervals that hold, of one cloud.
+def held_after_a_no(n: int, epsilon: float, seed: int, d: int) -> Floats:
+    """Errors (d, 2) and whether intervals hold, of the averages of `d` questions, of one cloud.
 
     Answers of a person go together, and after a no one in three gives no further answer.
     """
@@ -253,26 +253,78 @@ def held_after_a_no(n: int, d: int, epsilon: float, seed: int) -> tuple[float, f
     X = np.where(answers + np.linspace(-0.3, 0.3, d) > -1, 1.0, -1.0)
     exact, stays = X.mean(axis=0), rng.random((n, d - 1)) > np.where(X[:, :-1] > 0, 0.05, 0.35)
     X[:, 1:][~np.logical_and.accumulate(stays, axis=1)] = np.nan
+    return errors_and_held(1, X, exact[None], {"data_norm": math.sqrt(d)}, epsilon, seed)
+
+
+def held_of_patients(n: int, epsilon: float, seed: int, named: int) -> Floats:
+    """Errors and whether intervals hold, of three kinds of patients.
+
+    Most old ones lack the last measurement. The first `named` columns have two values, at rates of
+    the kind.
+    """
+    rng = np.random.default_rng([seed, n, named])
+    kinds = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    means = np.array([[-0.3, 0.2, 0.3, 0.0], [0.25, 0.3, 0.0, 0.2], [0.35, -0.2, -0.35, -0.2]])
+    rates = np.array([[0.15, 0.6], [0.45, 0.3], [0.7, 0.5]])[:, :named]
+    same = rng.standard_normal((n, 1))
+    numbers = means[kinds] + 0.17 * (0.6 * same + 0.8 * rng.standard_normal((n, 4)))
+    lacks = 1 / (1 + np.exp(-8 * (numbers[:, 0] - 0.2)))
+    numbers[rng.random(n) < lacks, 3] = np.nan
+    values = np.where(rng.random((n, named)) < rates[kinds], 1.0, -1.0) / 3
+    ends = dict.fromkeys(range(named), (-1 / 3, 1 / 3))
+    options = {"data_norm": "auto", "nonnormal_features": ends}
+    exact = np.hstack([(2 * rates - 1) / 3, means])
+    return errors_and_held(3, np.hstack([values, numbers]), exact, options, epsilon, seed)
+
+
+def errors_and_held(
+    k: int, X: Floats, exact: Floats, options: dict[str, Any], epsilon: float, seed: int
+) -> Floats:
+    """Errors of means (k, d, 2), and 1 where intervals hold `exact` ones; NaN of fewer groups."""
     with reproducible_noise(seed), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = PrivateGaussianMixture(1, data_norm=math.sqrt(d), epsilon=epsilon).fit(X)
+        fitted = PrivateGaussianMixture(k, epsilon=epsilon, random_state=seed, **options).fit(X)
         low, high = fitted.means_interval(0.9)
-    held = (low <= exact) & (exact <= high)
-    return float((fitted.means_[0] - exact).mean()), float(held.mean())
+    if len(low) < k:
+        return np.full((*exact.shape, 2), np.nan)
+    lacks = np.isnan(X).any(axis=0)
+    apart = np.linalg.norm((fitted.means_[:, None] - exact)[:, :, ~lacks], axis=2)
+    found, right = linear_sum_assignment(apart)
+    errors = np.zeros_like(exact)
+    errors[right] = fitted.means_[found] - exact[right]
+    held = np.zeros_like(exact)
+    held[right] = (low[found] <= exact[right]) & (exact[right] <= high[found])
+    return np.stack([errors, held], axis=2)
 
 
-def rows_that_end_after_a_no(report: Report, seeds: range) -> None:
-    """Measure averages and intervals of one cloud of answers, where rows end after a no."""
-    sizes = ((1500, 10), (4000, 4), (4000, 10), (10_000, 16))[: 1 if report.quick else None]
-    rows = []
-    for n, d in sizes:
-        for epsilon in (2.0, 4.0):
-            runs = [held_after_a_no(n, d, epsilon, seed) for seed in seeds]
-            rows.append([f"{n:,} rows, {d} columns", epsilon, *np.mean(runs, axis=0).round(4)])
-    title = "yes (1) and no (-1), rows end after a no: one cloud, mean error and intervals (.9)"
-    report.table(title, ["answers", "epsilon", "error", "cover"], rows)
-    least = min(row[-1] for row in rows)
-    report.bar("rows end after a no: intervals that hold", least, 0.7, at_least=True)
+def missing_cells(report: Report, seeds: range) -> None:
+    """Measure averages and intervals where cells are missing for values that are seen."""
+    clouds = {f"yes or no, {d} columns, rows end after a no": (held_after_a_no, d) for d in (4, 12)}
+    kinds = {
+        f"three kinds of patients, most old ones lack a column, {named} of two values": (
+            held_of_patients, named,
+        )
+        for named in (0, 2)
+    }  # fmt: skip
+    least = 1.0
+    for name, (held_of, number) in [*clouds.items(), *kinds.items()][: 1 if report.quick else None]:
+        rows: list[list[Any]] = []
+        first = 1 if held_of is held_after_a_no else -1  # first column that lacks cells
+        for n in (1500, 4000) if first == 1 else (3000, 10_000):
+            for epsilon in (2.0, 4.0):
+                runs = np.array([held_of(n, epsilon, seed, number) for seed in seeds])
+                runs = runs[np.isfinite(runs).all(axis=(1, 2, 3))]
+                held, error = runs[..., 1], np.sqrt(np.square(runs[:, :, first:, 0]).mean())
+                complete, lacking = held[:, :, :first].mean(), held[:, :, first:].mean()
+                rows.append([f"{n:,}", epsilon, len(runs), round(float(complete), 2),
+                             round(float(lacking), 2), round(float(error), 3)])  # fmt: skip
+                least = min(least, lacking)
+        report.table(
+            f"{name}: 90% intervals that hold", ["rows", "epsilon", "fits with all groups",
+            "held, complete", "held, lacking", "error, lacking"], rows,
+            file="missing_cells", group=name, how=f"{len(seeds)} draws",
+        )  # fmt: skip
+    report.bar("cells missing for what is seen: intervals that hold", least, 0.7, at_least=True)
 
 
 def _or_nothing(number: float) -> float | str:
