@@ -166,16 +166,21 @@ def warnings_of_noise(
     return (NotEnoughDataWarning(" ".join(said)),)
 
 
+AS_MANY = (
+    "As many topics can be seen as were asked for: there may be more, and some of these may hold "
+    "two. Another run may ask for one or two more."
+)
+
+
 def warnings_of_more(n_seen: int, n_asked: int) -> tuple[Warning, ...]:
     """Tuple of one warning where pairs show more topics than `n_asked`, else empty."""
-    said = on_more(n_seen, n_asked)
-    return (DoubtfulParameterWarning(said),) if said else ()
+    return (DoubtfulParameterWarning(on_more(n_seen, n_asked)),) if n_seen > n_asked else ()
 
 
 def on_more(n_seen: int, n_asked: int) -> str:
-    """Say that pairs show more topics than `n_asked`; "" if not."""
+    """Say that there are more topics than `n_asked`, or may be; "" if fewer are seen."""
     if n_seen <= n_asked:
-        return ""
+        return AS_MANY * (n_seen == n_asked > 1)
     return (
         f"At least {n_seen} topics can be seen in the released pairs of words, and {n_asked} "
         f"{'was' if n_asked == 1 else 'were'} asked for: some may be merged. "

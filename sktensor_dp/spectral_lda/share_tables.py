@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.checks.display import Table, counted
+from sktensor_dp.spectral_lda.fitted import AS_MANY
 from sktensor_dp.spectral_lda.share_differences import Comparison, comparisons
 
 # Marks of topics by their visibility, and what those of half hidden ones say.
@@ -23,6 +24,8 @@ MERGED = (
     "shares, their differences and intervals are of all of these together. More topics "
     "(--topics; n_components in Python) may part them."
 )
+# By what is known of topics that hold several (`merged_`).
+ON_MERGED = {"yes": MERGED, "unknown": AS_MANY, "no": ""}
 OF_TOPICS = (
     "Where topics share most of their words, shares, and how they change, may be off by more than "
     "intervals say."
@@ -53,7 +56,11 @@ def table_on_screen(shares: Any) -> Table:
     head = ("group", each if scaling else "texts", *topics)
     notes = []
     if any(one.clear.any() for one in differences):
-        notes = ["! differs clearly: nine times in ten all that are marked so do"]
+        notes = [
+            "! differs clearly: nine times in ten all that are marked so do. Shares add up to "
+            "100%: more of one topic, as of one that is a second language, is less of all others "
+            "(groups by language avoid that: docs/how_to/topics_by_group.md)."
+        ]
     elif any(np.isfinite(one.low).any() for one in differences):
         notes = ["No topic differs clearly."]
     allows = "noise and chance"
@@ -62,7 +69,7 @@ def table_on_screen(shares: Any) -> Table:
             "noise, chance, and up to a fifth of other topics in each (mixing_std of table(); "
             "differences have an error in proportion to them)"
         )
-    notes += [*_on_marks(shares), *filter(None, [MERGED * shares.merged_])]
+    notes += [*_on_marks(shares), *filter(None, [ON_MERGED[shares.merged_]])]
     notes += [
         f"Within (90%), for {allows}, under these topics: groups that write more than others of a "
         "topic that was not found differ in these, too.",
@@ -101,7 +108,10 @@ def in_brief(shares: Any) -> str:
     seen, groups = sum(~shares.hidden_), counted(len(shares.values), "group")
     blurred = np.flatnonzero([one == "half hidden" for one in shares.visibility_]) + 1
     of_topics = f"Of topic {', '.join(map(str, blurred))} {BLURRED}." if len(blurred) else ""
-    said = [f"Shares of topics can be seen of {seen} of {groups}.", MERGED * shares.merged_]
+    said = [
+        f"Shares of topics can be seen of {seen} of {groups}.",
+        MERGED * (shares.merged_ == "yes"),
+    ]
     said += [of_topics, on_scaling(shares), OF_TOPICS, OF_KEPT_WORDS * shares.private_words_]
     return " ".join(filter(None, said))
 

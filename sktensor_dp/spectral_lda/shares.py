@@ -47,6 +47,7 @@ from sktensor_dp.spectral_lda.share_noise import (
 )
 from sktensor_dp.spectral_lda.share_tables import (
     MARKS,
+    ON_MERGED,
     columns_of,
     columns_of_differences,
     in_brief,
@@ -79,12 +80,13 @@ class SavedShares(SavedState):
     without_hidden_: Annotated[Floats, Numbers("kk+")]
     mixing_covariance_: Annotated[Floats | None, Maybe(Numbers("kkk"))]
     visibility_: Annotated[list[str], Items(Plain(str), "k")]
-    merged_: Annotated[bool, Plain(bool)]
+    merged_: Annotated[str, Plain(str)]
     private_words_: Annotated[bool, Plain(bool)]
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes; ModelFileError if a visibility is not that of a topic."""
+        """Fitted attributes; ModelFileError if those in words have others than theirs."""
         require({*self.visibility_} <= MARKS.keys(), f"visibility_ must be of {[*MARKS]}")
+        require(self.merged_ in ON_MERGED, f"merged_ must be of {[*ON_MERGED]}")
         return super().attributes(estimator)
 
 
@@ -132,9 +134,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         "seen"; "hidden" where noise hides the topic (``hidden``); or "half hidden", where it
         may have moved more than half of its words (``uncertainty`` of ``topic_table``): its shares,
         and their changes from group to group, are likely too small, by more than intervals say.
-    merged_ : bool
-        True where the model's pairs of words show more topics than it was asked for: some of its
-        topics may hold several, and shares are of these together.
+    merged_ : str
+        If some topics may hold several, of which shares are then together: "yes" where the model's
+        pairs of words show more than were asked for; "unknown" where as many can be seen as were
+        asked for, since there may be more; "no" where fewer can.
     private_words_ : bool
         True where `X` was counted by a vocabulary that a private fit chose: shares are of what the
         words show that it kept.
@@ -166,7 +169,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     without_hidden_: Floats
     mixing_covariance_: Floats | None
     visibility_: list[str]
-    merged_: bool
+    merged_: str
     private_words_: bool
 
     def __init__(
@@ -221,7 +224,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "confusion_": confusion, "visibility_": model._visibility(),
             "without_hidden_": without_hidden(model.components_, model.hidden()),
             "mixing_covariance_": model.mixing_covariance_,
-            "merged_": model.n_components_seen_ > model.n_components,
+            "merged_": may_be_merged(model),
             "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
         return self._fit_units(chunks, of_model)
@@ -647,6 +650,12 @@ def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
     own = np.sqrt(np.maximum(variance - common_variance, LEAST_OWN**2 * variance)).ravel()
     own_mean, own_left = deviation_moments((moves - common).ravel(), own, own)
     return mean + own_mean.reshape(moves.shape), left + own_left.reshape(moves.shape)
+
+
+def may_be_merged(model: Any) -> str:
+    """Return "yes", "unknown" or "no", as of `TopicShares.merged_`."""
+    n_more = model.n_components_seen_ - model.n_components
+    return "yes" if n_more > 0 else "no" if n_more < 0 else "unknown"
 
 
 def _by_group(

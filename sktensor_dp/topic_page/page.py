@@ -158,7 +158,7 @@ def write_topic_page(
     body = _template("topics.html").format(
         title=escape(title),
         n_topics=counted(len(topics), "topic"),
-        share=escape(meaning_of_share(report.unit)),
+        share=escape(f"{meaning_of_share(report.unit)} {model.in_brief}"),
         guarantee=guarantee,
         warnings=warned,
         explorer=section,

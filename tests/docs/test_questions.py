@@ -28,6 +28,7 @@ QUESTIONS = {
     "Can I give the model to someone else?": ["no code", "publish"],
     "May I show the topics of each document?": ["whoever may see the texts"],
     "How many topics should I ask for?": ["forecast"],
+    "What if texts are in two languages?": ["a topic of its own", "by language"],
     "How do I compare settings?": ["PrivateSearchCV"],
     "Which persons write alike?": ["part of the budget", "groups=people"],
     "How do I compare the averages of two years?": ["add up", "squared half-widths"],

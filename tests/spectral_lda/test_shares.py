@@ -24,6 +24,7 @@ from sktensor_dp import (
 from sktensor_dp.cli.group_forecast import FEW_TEXTS, GroupForecast, topics_seen
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.spectral_lda.fitted import AS_MANY
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic
 from sktensor_dp.spectral_lda.share_tables import BLURRED, MERGED, OF_KEPT_WORDS, on_scaling
 from sktensor_dp.spectral_lda.shares import TopicShares
@@ -541,7 +542,7 @@ def test_intervals_of_topics_found_are_as_wide_as_forecast(seed):
     assert widths.max() < 1.25 * most
 
 
-@pytest.mark.parametrize("asked", [2, 4])
+@pytest.mark.parametrize("asked", [2, 4, 5])
 def test_shares_of_merged_topics_are_of_these_and_said_to_be(asked, tmp_path, seed):
     """Of four topics, each in one word of two or more; each fitted one holds all of some or none.
 
@@ -554,14 +555,20 @@ def test_shares_of_merged_topics_are_of_these_and_said_to_be(asked, tmp_path, se
     counts = rng.multinomial(12, topics[np.minimum(kind, 3)])
     lda = PrivateSpectralLDA(asked, epsilon=4.0, doc_topic_prior=0).fit(counts)
     found = lda.shares_by(counts, group, range(3), epsilon=4.0)
-    assert found.merged_ is (asked == 2)
+    merged = {2: "yes", 4: "unknown", 5: "no"}[asked]
+    assert found.merged_ == merged
     found.save(tmp_path / "shares.model")
     loaded = TopicShares.load(tmp_path / "shares.model")
     for said in (str(loaded), loaded.in_brief):
         assert (MERGED in said) is (asked == 2)
+    page = write_topic_page(
+        tmp_path / "all.html", lda, report=lda.privacy_report_.followed_by(found.privacy_report_)
+    )
+    for said in (str(loaded), lda.in_brief, page.read_text(encoding="utf-8")):
+        assert (AS_MANY in said) is (asked == 4)
     assert ("4 topics can be seen in the released pairs" in lda.in_brief) is (asked == 2)
     for table in (found.table(), found.difference_table()):
-        assert {*table.may_be_merged} == {asked == 2}
+        assert {*table.may_be_merged} == {merged}
     # In which of the fitted topics documents of each true one are.
     parts = lda.transform(100 * topics)
     low, high = found.interval(1 - 1e-6)
