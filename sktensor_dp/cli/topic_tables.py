@@ -8,6 +8,7 @@ import numpy as np
 
 from sktensor_dp.checks.display import Table
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
+from sktensor_dp.spectral_lda.share_tables import columns_of, columns_of_differences
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.topic_page.page import Topic, meaning_of_share
 
@@ -69,12 +70,12 @@ def groups_on_screen(shares: TopicShares, file: str) -> Table:
 
 def shares_by_group(shares: TopicShares, file: str) -> list[list[object]]:
     """Rows of ``topics_by_group.csv``; the last column names the `file` of the texts."""
-    return _rows_of(shares.columns(), file)
+    return _rows_of(columns_of(shares), file)
 
 
 def differences_of_groups(shares: TopicShares, file: str) -> list[list[object]]:
     """Rows of ``topic_differences.csv``, with the `file`."""
-    return _rows_of(shares.difference_columns(), file)
+    return _rows_of(columns_of_differences(shares), file)
 
 
 def _rows_of(columns: dict[str, list[Any]], file: str) -> list[list[object]]:

@@ -131,7 +131,7 @@ def on_scaling(shares: Any) -> str:
     )
 
 
-def columns_of(shares: Any, level: float) -> dict[str, list[Any]]:
+def columns_of(shares: Any, level: float = 0.9) -> dict[str, list[Any]]:
     """Columns of a table of shares by name, with a row for each group and topic."""
     n_groups, k = shares.sums_.shape
     low, high = shares.interval(level)
@@ -159,7 +159,7 @@ def columns_of(shares: Any, level: float) -> dict[str, list[Any]]:
     }
 
 
-def columns_of_differences(shares: Any, level: float) -> dict[str, list[Any]]:
+def columns_of_differences(shares: Any, level: float = 0.9) -> dict[str, list[Any]]:
     """Columns of a table of differences by name, with a row for each comparison and topic."""
     found, k = comparisons(shares, level), len(shares.visibility_)
     of_rows = {"compared": "kind", "group": "group", "other_group": "other"}

@@ -606,7 +606,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             and ``scaled_down_at_most``, NaN where the bound was given for persons: it may be
             anybody; ``may_be_merged`` (`merged_`).
         """
-        return new_frame(self.columns(level))
+        self._check_level(level)
+        return new_frame(columns_of(self, level))
 
     def difference_table(self, level: float = 0.9) -> Any:
         """Differences of shares between groups as a table.
@@ -627,16 +628,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             hides a group; ``clear``, True for those that ``print`` marks (nine times in ten all of
             these differ, so at any `level`); ``may_be_merged``, as in :meth:`table`.
         """
-        return new_frame(self.difference_columns(level))
-
-    def difference_columns(self, level: float = 0.9) -> dict[str, list[Any]]:
-        """Columns of :meth:`difference_table` by name."""
         self._check_level(level)
-        return columns_of_differences(self, level)
-
-    def columns(self, level: float = 0.9) -> dict[str, list[Any]]:
-        """Columns of :meth:`table` by name."""
-        return columns_of(self, level)
+        return new_frame(columns_of_differences(self, level))
 
 
 def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:

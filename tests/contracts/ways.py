@@ -25,6 +25,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
 )
 from sktensor_dp.input_check import InputCheck
+from sktensor_dp.spectral_lda.share_tables import columns_of
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import symmetrize
@@ -478,7 +479,7 @@ def _by_months(options: dict[str, Any], place: int) -> Row:
     return Row(f"shares{', of persons' * (place % 2)}{', given' * ('texts_per_person' in options)}",
                lambda delta: TopicShares(MONTHS, neighbours="add_remove", delta=delta, **options),
                fit, lambda rng: (posts(rng), posts(rng)), place=place,
-               use=lambda shares: [shares.columns(), shares.interval(sampling=False)])  # fmt: skip
+               use=lambda it: [columns_of(it), it.interval(sampling=False)])  # fmt: skip
 
 
 def _with_a_ledger(delta: float) -> Any:

@@ -26,7 +26,13 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.spectral_lda.fitted import AS_MANY
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic
-from sktensor_dp.spectral_lda.share_tables import BLURRED, MERGED, OF_KEPT_WORDS, on_scaling
+from sktensor_dp.spectral_lda.share_tables import (
+    BLURRED,
+    MERGED,
+    OF_KEPT_WORDS,
+    columns_of,
+    on_scaling,
+)
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.topic_page import write_topic_page
 from sktensor_dp.topics.documents import drawn_documents
@@ -74,7 +80,7 @@ def test_averages_are_of_texts_where_busy_persons_differ(seed):
     assert np.abs(close.shares_ - truth).max() < 5 * close.noise_std_.max() + 0.01
     # Of 8 ends of numbers, at so high a level, none misses the number by more than is scaled down.
     for of_shares, scaled in (exact, 1.0), (LDA.shares_by(X, by, VALUES, groups=persons), 0.6):
-        columns = of_shares.columns(1 - 1e-6)
+        columns = columns_of(of_shares, 1 - 1e-6)
         low, high = (columns[name][:: LDA.n_components_] for name in ("texts_low", "texts_high"))
         assert (low <= np.array(n)).all()
         assert (high >= scaled * np.array(n)).all()
@@ -272,7 +278,7 @@ def test_few_texts_of_each_person_hold_where_few_persons_write_very_much(seed):
             inside.append(((low <= truth + 1e-9) & (truth - 1e-9 <= high)).mean())
             assert found.most_beyond_ > 15  # two deviations of the least noise are 20 or more
         assert bool(np.median(inside) > 0.76) is holds
-    columns = found.columns()
+    columns = columns_of(found)
     assert {*columns["texts_per_person"]} == {found.texts_per_person_}
     (at_most,) = {*columns["scaled_down_at_most"]}
     said = " ".join(str(found).split())
@@ -281,10 +287,10 @@ def test_few_texts_of_each_person_hold_where_few_persons_write_very_much(seed):
     given = {"groups": texts.person.to_numpy(), "texts_per_person": 1}  # as it advises
     guessed = LDA.shares_by(X, by, VALUES, **given)
     assert "a few texts" not in str(guessed)
-    assert np.isnan(guessed.columns()["scaled_down_at_most"]).all()
+    assert np.isnan(columns_of(guessed)["scaled_down_at_most"]).all()
     single = LDA.shares_by(X, by, VALUES, epsilon=1.0)
     assert on_scaling(single) == ""
-    assert {*single.columns()["scaled_down_at_most"]} == {0}
+    assert {*columns_of(single)["scaled_down_at_most"]} == {0}
 
 
 def test_a_bound_with_much_noise_is_said(seed, monkeypatch):
