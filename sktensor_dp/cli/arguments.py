@@ -106,7 +106,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics forecast-topics", "--words-per-text N", integer(1, 10**6), None,
      "about how many words a text has, or all texts of a person, without stop words: a guess; 100 "
      "if not given"),
-    ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
+    ("topics", "--stop-words WHICH", str, None,
+     "words to drop: a file, english,FILE for both, or none; english if not given"),
     ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False,
      "write the topics of each text, also of another FILE by a finished run: NOT PROTECTED"),

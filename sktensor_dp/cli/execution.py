@@ -358,10 +358,12 @@ def _why_stopped(run: Run, folder: Folder) -> str:
     ways += run.ways_by_guess()
     # Where no number of units would be enough, they are not what is short.
     short = f"{run.verdict()} {run.unit}s" if units else f"too many {run.noun}s"
+    rows = ""
     if run.checked is not None and run.checked.length is not None and not run.used.adds:
         short += f" of about {run.checked.length:.3g} words (between blanks or signs)"
+        rows = " Empty texts and codes such as 'n/a' count as short ones: leave out their rows."
     return (
-        f"{short} for this, so it stopped. More can be expected with "
+        f"{short} for this, so it stopped.{rows} More can be expected with "
         f"{' or '.join(ways) or 'other data'}."
     )
 

@@ -152,7 +152,24 @@ def vocabulary(
     return {word: words[word] for word in kept[:most]}
 
 
-def stop_words(path: Path, fallback: str | None) -> list[str]:
+def stop_words(text: str, fallback: str | None) -> tuple[list[str], str]:
+    """Words of a file, or of several names with commas, of which english is a list; the names."""
+    words: set[str] = set()
+    names = [text] if Path(text).exists() else text.split(",")
+    for name in names:
+        if name == "english":
+            words |= PrivateCountVectorizer(stop_words=name).get_stop_words()
+        elif Path(name).exists():
+            words.update(_stop_words_of(Path(name), fallback))
+        else:
+            raise ValueError(
+                f"nothing is at {name!r}: --stop-words takes a file of words, several and english "
+                "with commas, or none; without it English ones are dropped"
+            )
+    return sorted(words), ",".join(Path(name).name for name in names)
+
+
+def _stop_words_of(path: Path, fallback: str | None) -> list[str]:
     """Words of a file with a word in each line, split and in the case in which texts are."""
     lines, split = public_names(path, fallback), PrivateCountVectorizer().build_analyzer()
     for number, line in enumerate(lines, start=1):

@@ -89,16 +89,11 @@ class Topics(Run):
             return
         if options.person is None:
             self.unit, self.ledger_unit = "text", "document"
-        if not options.stop_words:
-            self._stop_words = "english"
+        if options.stop_words in (None, "", "english"):
+            options.stop_words, self._stop_words = None, "english"
         elif options.stop_words != "none":
-            if not Path(options.stop_words).exists():
-                raise ValueError(
-                    f"nothing is at {options.stop_words!r}: --stop-words takes a file of words, or "
-                    "none; without it English ones are dropped"
-                )
-            options.stop_words = Path(options.stop_words)  # whose name is stated
-            self._stop_words = stop_words(options.stop_words, options.encoding)
+            of_lists = stop_words(options.stop_words, options.encoding)
+            self._stop_words, options.stop_words = of_lists  # whose names are stated
         if options.by is not None:
             values = public_values(options.by_values, options.encoding)
             self._listed_groups = ListedGroups(values)
@@ -286,7 +281,7 @@ class Topics(Run):
             settings["by"] = f"{settings['by']}, of a date, as {FORMS}, its {part}"
         if self.options.stop_words and self._stop_words:
             n_words = counted(len(self._stop_words), "word")
-            settings["stop words"] = f"{n_words} of {Path(self.options.stop_words).name}"
+            settings["stop words"] = f"{n_words} of {self.options.stop_words}"
         return settings
 
     def _allowed(self) -> str:
@@ -357,13 +352,14 @@ class Topics(Run):
         )
 
     def ways_by_guess(self) -> list[str]:
-        """Ways to keep the run from stopping: fewer groups, or a larger guess of the length."""
+        """Ways to keep the run from stopping: fewer groups, another guess, or public words."""
         if self.used.adds:
             return ["fewer groups"]
         if self.checked is not None and self.checked.length is not None:
-            return []
+            return self._free_ways()
         least = self._least_length(self.length)
-        return [] if least is None else [f"--words-per-text {least} if texts are so long"]
+        of_length = [] if least is None else [f"--words-per-text {least} if texts are so long"]
+        return [*of_length, *self._free_ways()]
 
     def forecast_lines(self) -> list[str]:
         """Forecast of topics, of words unless they are public, and of shares by group if asked."""
@@ -430,7 +426,16 @@ class Topics(Run):
     def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show more; fewer topics where noise hides some of those found."""
         hides = any(topic.hidden for topic in self._topics)
-        return [way for way in super().helps(most_epsilon) if hides or self.option not in way]
+        ways = [*super().helps(most_epsilon), *self._free_ways()]
+        return [way for way in ways if hides or f"--{self.option}" not in way]
+
+    def _free_ways(self) -> list[str]:
+        """Changes that would show more and cost nothing: public words, or their frequencies."""
+        if any(self._public_words.values()):
+            return []
+        if self._public_words:
+            return ["public frequencies in the file of --vocabulary, which cost nothing"]
+        return ["public words with frequencies, which cost nothing (--vocabulary)"]
 
     def n_seen(self) -> int:
         """Number of topics above the noise."""

@@ -117,7 +117,12 @@ def hidden_by_noise(topics: Floats, unigram: Floats, std: Floats | None) -> NDAr
 
 
 def warnings_of_noise(
-    found: FittedTopics, hidden: NDArray[np.bool_], plan: TopicPlan, *, begins_stream: bool
+    found: FittedTopics,
+    hidden: NDArray[np.bool_],
+    plan: TopicPlan,
+    *,
+    begins_stream: bool,
+    has_frequencies: bool = False,
 ) -> tuple[Warning, ...]:
     """Warning, if any, that noise or chance hides some of the topics asked for.
 
@@ -152,6 +157,8 @@ def warnings_of_noise(
     # Fewer topics are larger ones, unless more can be seen than were asked for.
     if numbers and found.n_resolved <= plan.n_components:
         ways.append("fewer n_components")
+    if is_noisy and not has_frequencies:
+        ways.append("public word_frequencies, which cost nothing")
     # Tokens of a document by released frequencies, and two standard errors of their noise.
     most_tokens = found.length * (1 + 2 * found.unigram_sigma * math.sqrt(len(found.unigram)))
     if most_tokens < plan.least_tokens:

@@ -109,7 +109,10 @@ def fit_topics(
         budget = plan.releases.epsilon, plan.releases.delta
         stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
         attributes["_stream"] = stream
-    warned = warnings_of_noise(topics, hidden, plan, begins_stream=begins_stream)
+    warned = warnings_of_noise(
+        topics, hidden, plan, begins_stream=begins_stream,
+        has_frequencies=options.word_frequencies is not None,
+    )  # fmt: skip
     more = warnings_of_more(topics.n_resolved, plan.n_components)
     notes = [str(one) for one in more]
     if recipe.assumes_concentration:

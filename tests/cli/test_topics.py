@@ -21,10 +21,11 @@ from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import PAGES
-from sktensor_dp.cli.public_lists import ListedGroups, public_values
+from sktensor_dp.cli.public_lists import ListedGroups, public_values, stop_words
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.spectral_lda.share_tables import OF_KEPT_WORDS
+from sktensor_dp.text.vectorizer import ENGLISH
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
@@ -264,7 +265,9 @@ def test_too_few_persons_stop_it_with_ways_on(command, tmp_path):
     assert last.startswith("error: too many topics for this")
     # Of so few nothing else can be expected at this epsilon.
     last = command(*asked, "--epsilon", 0.5, status=2).err.splitlines()[-1]
-    assert re.search(r"More can be expected with about [0-9],[0-9]00 persons\. Nothing", last)
+    assert re.search(
+        r"More can be expected with about [0-9],[0-9]00 persons or public words with frequ", last
+    )
 
 
 def test_how_long_texts_are_is_said_where_the_verdict_depends_on_it(command, tmp_path, monkeypatch):
@@ -291,8 +294,9 @@ def test_how_long_texts_are_is_said_where_the_verdict_depends_on_it(command, tmp
     said = command(*asked[:4], status=2).err
     assert "be enough if a text has about 100 words, likely too few with about 10 (--words" in said
     stopped = (
-        r"too few texts of about [23](\.\d+)? words \(.*\) for this, so it stopped\. More can be "
-        r"expected with about [\d,]+ texts\. Only the check was charged, epsilon 0\.\d+ \(.*\)\. To"
+        r"too few texts of about [23](\.\d+)? words \(.*\) for this, so it stopped\. Empty texts "
+        r"and codes .*\. More can be expected with about [\d,]+ texts or public words .*\. Only "
+        r"the check was charged, epsilon 0\.\d+ \(.*\)\. To"
     )
     assert re.search(stopped, said)
     monkeypatch.setattr(topics.Topics, "check", interrupted)
@@ -444,6 +448,11 @@ def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, t
     files = ("--vocabulary", "known.csv", "--stop-words", "stop.txt")
     done = command("topics", posts, "--text", "post", "--person", "author", *files, *SMALL)
     assert "words: 39 public ones; stop words: 2 words of stop.txt; " in done.err
+    both, names = stop_words("english,stop.txt", None)
+    assert (len(both), names) == (len(ENGLISH) + 1, "english,stop.txt")
+    assert {"alpha0", "the", "www"} < {*both}
+    with pytest.raises(ValueError, match="nothing is at 'gone"):
+        stop_words("english,gone.txt", None)
     folder = tmp_path / "private-topics"
     words = {row["word"] for row in table(folder / "topic_words.csv")}
     assert "alpha1" in words
