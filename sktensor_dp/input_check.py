@@ -321,7 +321,7 @@ class InputCheck(HasAccountant):
         return f"Too few rows match ({shown}). {' '.join(causes)}"
 
     def _causes(self, failed: Collection[str]) -> Iterable[str]:
-        """Likely cause of each `failed` test, by how many rows fail it."""
+        """Likely causes why tests `failed`, of all that may have if only the joint one did."""
         strict, _ = self._by_kind()
         names = [name for name in failed if name != ALL]
         if ALL in failed:
@@ -331,7 +331,7 @@ class InputCheck(HasAccountant):
         columns: dict[str, list[str]] = {}  # by cause
         for name in dict.fromkeys(names):
             usual = (MOST_FAIL, SOME_FAIL) if name in strict else (MOST_MISS, MOST_MISS)
-            # Of tests that rows may fail nearly all fail where the column is a wrong one.
+            # Where the column is a wrong one, nearly all rows fail even a test that rows may fail.
             few = 0.1 if name in self.may_fail else 0.5
             most_fail = self.fractions[name] < few + 2 * self.sigma
             cause = self.causes.get(name, usual)[0 if most_fail else 1]

@@ -207,8 +207,8 @@ class Topics(Run):
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield masks of texts: of those with two words or more, and with --by of a listed group.
 
-        One word shows no pair. Words joined by hyphens count as one, so that ids and dates are no
-        texts.
+        One word shows no pair. Without public words those joined by hyphens count as one, so that
+        ids and dates are no texts.
         """
         if self._public_words:
             yield self.lengths() > 1

@@ -1,4 +1,4 @@
-"""Warnings of completions: that no components, or no differences of rows, are found, and why."""
+"""Warnings of completions that find no components or no differences of rows, or are slow."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Sentences on persons who keep to few rows, or have one, which errors may leave out."""
+"""Sentences on persons who keep to few rows in a chain, or have one, which errors may leave out.
+
+In a chain rows are compared by persons of neighbouring rows, such as waves of a rotating panel.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +53,7 @@ def of_modes(modes: Sequence[int], n_shared: int, by: str = "of") -> str:
 
 
 def on_noise(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
-    """Sentences, if any, on those of `n_shared` modes of whose chains noise leaves nothing."""
+    """Sentences, if any, on those of `n_shared` modes in which noise hides chains."""
     rows = f"rows {of_modes(modes, n_shared)}".strip()
     said = f"{NOT_MEASURED}: noise hides how persons compare {{rows}}."
     return (said.format(rows=rows),) if modes else ()
@@ -92,7 +95,7 @@ class Chains:
     stays: int | None = None  # in how many rows of the last mode a unit stays, if it is said
 
     def on_errors(self, rows: str = "rows") -> str:
-        """Sentences on errors where it is not measured; "" where it is, and for pairs of rows."""
+        """Sentences on errors in modes whose chains are not measured; "" if there are none."""
         hidden, _ = self._hidden_and_measured()
         if not hidden.any():
             return ""
@@ -131,7 +134,7 @@ class Chains:
     def _hidden_and_measured(self) -> NDArray[np.bool_]:
         """Masks (2, n_shared) of shared modes with chains, by whether a fit hides or measures them.
 
-        Without a ``unit_mode`` all are False.
+        Without a ``unit_mode`` they are False and of shape (2, 1).
         """
         mode = self.model.unit_mode
         if mode is None:

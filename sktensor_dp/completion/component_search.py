@@ -65,7 +65,7 @@ class DirectionSearch:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
         kept = self._kept_weights()
         effects, level = tuple(bias.effects for bias in self._biases), self._biases[0].values.level
-        # Weights of units are found beside their levels: residuals are about these.
+        # Weights of units are found beside their levels: residuals are about the mean level.
         about = ReleasedEffects(effects, level, self._deviation**2)
         scale = 2 * self._ask.public("half")  # residuals beyond the width of the range are clipped
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)
@@ -200,7 +200,7 @@ def forgetting_factor(explained: Floats, cosine: float, n_trial: int, noise: flo
     """Weights, one for each direction, of the sums of earlier sweeps in the next power step.
 
     `explained` are the variances that directions explain, in units of the assumed one. `cosine` is
-    the squared cosine of random directions with a component, and `noise` the fraction of the
+    squared, between random directions and a component, and `noise` the fraction of the
     variance of sums that is new in each sweep.
     """
     # A random squared cosine is near 1 at the trial if each sweep multiplies it by

@@ -16,8 +16,8 @@ LEAST_WEIGHT = 1e-130
 # Least and largest error variance, relative to the prior variance: above rounding errors, and as of
 # rows without entries.
 LEAST_ERROR, LARGEST_ERROR = 1e-9, 1e6
-# Largest edge of noise, over a mean weight, at which axes that nobody compares are beyond it by
-# three deviations, of 12 rows or more.
+# Largest edge of noise, over a mean weight. Up to it, axes that nobody compares are beyond noise by
+# three deviations if there are 12 rows or more.
 LARGEST_EDGE = 0.6
 # Number of prior variances of effects along an axis, which are averaged over.
 N_SCALES = 9

@@ -32,7 +32,7 @@ class EffectRelease:
     about: Floats  # (n_rows,): effects that residuals are about
     spread: float | Floats  # deviation of a clipped residual; by row
     shift: float | Floats = 0.0  # expected error of effects, if residuals are not normal; by row
-    by_step: float | Floats = 0.0  # variance of effects by their extrapolation; by row
+    by_step: float | Floats = 0.0  # variance by moving effects after the average; by row
     by_clip: float = 0.0  # as `pull_by_clip`
     pulled: float | Floats = 0.0  # deviation of effects by their uncertain pull; by row
     # (n_releases, n_rows): weights of those of which it is the average

@@ -149,7 +149,7 @@ def fixed_point(
 
 
 def _possible_draws(design: Floats, shown: Floats, noise: Floats, n: int) -> tuple[Floats, Floats]:
-    """Posterior draws of c (m, n) and J (m, n, n) in which eigenvalues of J are possible.
+    """Posterior draws of c (m, n) and J (m, n, n), those alone in which J has possible eigenvalues.
 
     `design` has n columns for c, and then those for the upper triangle of J.
     """

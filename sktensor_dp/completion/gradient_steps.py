@@ -20,10 +20,10 @@ NULL_SPREAD = 1e-12
 class GradientDescent:
     """Block Gauss-Newton descent by noisy gradients in all parameters; each step is a release."""
 
-    # Up to public terms a gradient is sum_e x_e J_e. Its parts in mean and biases are the same sums
-    # of values at every step, which are averaged. Its parts in factors and core are right-hand
-    # sides of normal equations, whose matrices are public; both are averaged over steps, over more
-    # of them with more noise. In each step one factor, or the core, moves to its posterior mean.
+    # Up to public terms a gradient is sum_e x_e J_e. Its parts in biases are the same sums of
+    # values at every step. Its parts in factors and core are right-hand sides of normal equations,
+    # whose matrices are public; both are averaged over steps, over more of them with more noise. In
+    # each step one factor, or the core, moves to its posterior mean.
 
     _offsets: CPCompletion  # mean and biases so far
 

@@ -87,6 +87,6 @@ def mixture(
 
 
 def variances_of_differences(covariances: Floats) -> Floats:
-    """Variances (n_rows,), or more, that for any two rows add up to that of their difference."""
+    """Variances (n_rows,): those of any two rows add up to that of their difference, or to more."""
     own = covariances.diagonal()
     return np.maximum(own, np.max(own[:, None] - covariances, axis=1))

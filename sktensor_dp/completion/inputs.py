@@ -165,7 +165,7 @@ def refuse_entries(
 
 
 def read_coordinates(estimator: Any, X: Any, indices: Indices | None) -> NDArray[Any]:
-    """Coordinates (n, n_modes) for a fitted estimator, from numbers or names; -1 for no row."""
+    """Coordinates (n, n_modes) for a fitted estimator, from numbers, or names: -1 if unknown."""
     if indices is None:
         return checked_coordinates(estimator, X, reset=False)
     # A fit of units keeps nothing of them, so their ids are not read.

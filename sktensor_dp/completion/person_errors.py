@@ -87,7 +87,7 @@ def person_errors(
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
     of_modes = np.insert([biases, if_found], plan.unit_mode, math.nan, axis=1)
     return Errors(
-        of_biases=error, of_model=model, of_fold_in=model, finds=explained is not None,
+        of_biases=error, of_model=model, of_fold_in=model, finds=bool(explained),
         bias_variances=of_modes, mean_error=mean_error, of_predict=of_predict,
         mean_error_if_found=mean_error_if_found,
         entries_to_tell=rows[0].entries_to_tell(assumed.bias_deviation),
@@ -343,11 +343,8 @@ class _Search:
             by_chance = self._add_sweep(step)
             if step + 1 == self._n_trial and not self._worth_more_than_biases(by_chance):
                 return None
-        is_found = self._is_found(by_chance)
-        if not is_found.any():
-            return None
         snr = self._snr_of_weight()
-        share = is_found * self._share_of_one * self.overlaps
+        share = self._is_found(by_chance) * self._share_of_one * self.overlaps
         # A unit's weights keep s / (1 + s) of their variance, s = snr / (1 - total), as residuals
         # lack what components explain.
         return self._residual * float(np.sum(share * snr / (1 + snr - share.sum())))

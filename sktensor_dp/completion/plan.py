@@ -204,8 +204,8 @@ def plan_entries(
 
     For "auto" the plan has the `perturbation` that public numbers favour.
     """
-    # Values get half of epsilon if the last factor is released too, and 98 % beside a histogram,
-    # for which twice the least epsilon is more than enough.
+    # Values get half of epsilon if the last factor is released too, and 98 % beside a histogram:
+    # twice the least epsilon leaves them more than enough.
     releases_factor = perturbation == "output" and rank > 0
     least = PIECEWISE_EPSILONS[0] * (1 + releases_factor) * (1 + chooses_bounds)
     if not epsilon >= least:
@@ -461,7 +461,7 @@ def plan_concurrences(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float, shares: dict[str, float],
     uses: dict[str, int],
 ) -> tuple[bool, ...]:  # fmt: skip
-    """Plan a `RowConcurrences`, in `shares` and `uses`, for each mode of which it tells chains.
+    """Plan a `RowConcurrences`, in `shares` and `uses`, for each mode whose chains it tells.
 
     Its share is taken from that of biases. Returned is `with_concurrences` of the plan.
     """
@@ -511,7 +511,7 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
     # Weight of one component, in units with entries in `observed_share` of their cells.
     each = max(ASSUMED.observed_share * n_cells, 1.0)
     weight = row_weight(shape[unit_mode], each, n_cells)
-    # Norm, over its deviation, that noise adds to one column of n cells: their largest singular
+    # Norm, over its deviation, that noise adds to one column of n cells: its largest singular
     # value (Davidson & Szarek, 2001).
     noise_norm = math.sqrt(n_cells) + 1
     return weight * response * math.sqrt(n_cells) / noise_norm / noise

@@ -56,7 +56,7 @@ class Pull(NamedTuple):
         return math.sqrt(self.weights @ (ratios - 1) ** 2 + of_form**2)
 
     def of_form(self, by_clip: Floats) -> Floats:
-        """Relative error of effects if pulls fall with the density of residuals, not with tails."""
+        """Relative error of effects if pulls fall with clips as a normal density, not its tails."""
         normal = ndtri(np.minimum(by_clip, 1.0) / 2).tolist()
         densities = np.array([math.exp(-(z**2) / 2) for z in normal])
         return abs(float(self.weights @ self.values)) * (densities - by_clip)

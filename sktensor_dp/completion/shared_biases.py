@@ -52,7 +52,7 @@ from sktensor_dp.tensor.shared_parameters import (
 
 # Least response to effects in units of the clip.
 LEAST_RESPONSE = 1e-6
-# Least share of units with several entries, to avoid a division by 0.
+# Least share of units with several rows, or whose values vary, to avoid a division by 0.
 LEAST_SEVERAL = 1e-3
 # Least squared spread of sums of units over that of independent entries: that of equal values is 0.
 LEAST_SPREAD = 1e-2
@@ -187,7 +187,7 @@ class SharedBiases:
     effects: SharedEffects  # by all releases so far
     weights: Floats  # (n_rows,): sum over units of a row's count over the norm of all counts
     shares: Floats  # (n_rows,): weights over their sum
-    total_variance: float  # of that sum, by noise
+    total_variance: float  # of the sum of weights, by noise
     n_alone: float  # weight, and so number, of units with entries in one row alone
     _noise_of_sum: float  # deviation of noise in the last release, over its sensitivity
     _moments: Floats  # (2, n_rows): posterior means of a row's weight in sums, and of its square
@@ -197,7 +197,9 @@ class SharedBiases:
     _line: Line | None = None  # along which effects are extrapolated
     _concurrences: Concurrences | None = None  # if they were released
     is_kept_to = False  # True if released concurrences show that units keep to few rows
-    share_alone = 0.0  # of what tells effects, by units with one row, if most beyond noise
+    # Part of the weight that tells effects which units with one row have; 0 if it is not most, as
+    # far as noise shows.
+    share_alone = 0.0
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
         self._ask, self.mode, self.values = ask, mode, values
@@ -211,7 +213,7 @@ class SharedBiases:
         self._moments = np.ones((2, len(zeros)))
 
     def release_concurrences(self) -> None:
-        """Release how units compare rows: effects are then those that such residuals show."""
+        """Release how units compare rows, by which effects are then fitted."""
         noisy = self._ask(RowConcurrences(self.mode, self._shape)).as_sum()
         self._concurrences = Concurrences.of_sums(noisy.value, noisy.sigma)
         self.is_kept_to = self.is_known and are_kept_to(noisy.value, noisy.sigma)
@@ -239,7 +241,7 @@ class SharedBiases:
         noisy = self._ask(query, pooled, paid_by).as_sum()
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
         # Divide by weights over their norm in a usual unit, as if all rows had weighed the same.
-        # In sums of units with one row, they do.
+        # In the block of units with one row all rows do weigh the same.
         factors = np.ones((2, len(of_rows)))
         shares = self._moments[0] / self._moments[0].sum()
         factors[0] = of_rows / math.sqrt(shares @ of_rows**2)
@@ -278,7 +280,7 @@ class SharedBiases:
         return float(self.shares @ gained)
 
     def _clip(self, residual: float, n_left: int, precision: float) -> float:
-        """Clip of the next release's residuals, in their deviations, `residual`.
+        """Clip of the next release's residuals, in units of their deviation `residual`.
 
         The first is wide; later ones should err least, if `n_left` releases follow alike.
         """
@@ -399,8 +401,8 @@ class SharedBiases:
 
         `weight` is the sum of their counts in order 1, `sigma` the deviation of noise in a row.
         """
-        # A unit with n entries, c by row, weighs the root of 1 - (|c| / n)^2. Where noise hides
-        # that, assume many entries, at most one in each row.
+        # A unit with n entries, c by row, weighs about the root of 1 - (|c| / n)^2. Where noise
+        # hides that, assume many entries, at most one in each row.
         each = (weight + sigma * math.sqrt(len(self.shares))) / self._n_several
         return min(max(1 - each**2, 1 / len(self.shares)), 1 / 2)
 
@@ -454,8 +456,8 @@ class SharedBiases:
         several, alone = np.maximum(counts, 0.0) * blocks[:, None]
         part = several / (several + alone + LEAST_WEIGHT)
         shown = self._concurrences.shown(part)
-        # Residuals show `shown @ errors` of the errors of the effects that a release is about: it
-        # is as one that shows all errors, about effects that have these alone.
+        # Of the errors of the effects that a release is about, residuals show `shown @ errors`. So
+        # put effects with these errors in their place: residuals show all of them.
         errors = self.effects.means - np.stack([released.about for released in joined])
         releases = [
             replace(released, about=self.effects.means - nearer)
@@ -468,7 +470,7 @@ class SharedBiases:
     def _compared(
         self, release: EffectRelease, comparison: _Comparison, weight_each: float, last: bool
     ) -> EffectRelease:
-        """Average `release` with its effects moved to those that would make residuals show it."""
+        """Average `release`, its estimates replaced by effects that residuals show as these."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         sampling = weight_each * (release.spread / release.response) ** 2 / counts
         own_noise = release.noise(counts) ** 2
@@ -489,7 +491,7 @@ class SharedBiases:
         self, release: EffectRelease, comparison: _Comparison, seen: Floats, noise: Floats,
         sampling: Floats, prior: float,
     ) -> tuple[Floats, Floats]:  # fmt: skip
-        """Effects and variances by all laws of hidden axes, if `seen` is `shown` of effects.
+        """Effects and variances by all laws of hidden axes, if `seen` is ``shown @ effects``.
 
         Effects may vary as much as bounds allow along each axis, or by `prior`.
         """
@@ -531,7 +533,8 @@ class SharedBiases:
             1 - float(self.shares @ (past.release.about * self.effects.means)) / square
             for past in self._rounds
         ]
-        # One release, of order 1, tells no pull: take effects of units in proportion to deviations.
+        # One release, of order 1, tells no pull: take one as if effects of a unit were in
+        # proportion to the deviation of its values.
         varied = self.values.share_varied
         self._pull = measured_pull(
             shown, noise, weight_each * sampling / counts,
@@ -676,8 +679,8 @@ class SharedBiases:
         # Where noise hides the spread in one block, take that of both.
         expected += errors / max(ratio, LEAST_WEIGHT)
         ratios = (measured + errors) / np.maximum(expected, LEAST_WEIGHT)
-        # With one entry of a unit in a row, less shows residuals that are not normal: responses to
-        # these err. And order 1 tells squares of counts by their means alone.
+        # With one entry of a unit in a row, a ratio below 1 shows residuals that are not normal:
+        # responses to these err. And order 1 tells squares of counts by their means alone.
         least = LEAST_SPREAD if len(self._shape) > 2 and self._order == 2 else 1.0
         # At most all of a unit's entries in a row are alike, each at the clip.
         cells = math.prod(self._shape) / self._ask.n_units / len(self.shares)
@@ -697,7 +700,7 @@ class SharedBiases:
         several = self.weights.sum() - self.n_alone
         return np.array([min(self._n_several / max(several, LEAST_WEIGHT), 1.0), 1.0])
 
-    def share_varied(self) -> float:
+    def share_varied_by_sizes(self) -> float:
         """Share of units that vary, by sizes of sums of order 1 in one release about no effects."""
         past = self._rounds[0]
         weight = max(float(past.release.counts[0].sum()), LEAST_WEIGHT)
@@ -767,7 +770,7 @@ def fit_by_corrected_deviation(
     are. `deviation_and_share` is that of `Levels`.
     """
     values = biases[0].values
-    # Noise counts as entries: where it hides how many units have, that is many.
+    # Noise counts as entries: units seem to have many where it hides how many they have.
     noise = max(bias.total_variance for bias in biases) / values.n_with_values**2
     root = math.sqrt(entries_each(biases) + noise)
     # Fraction of units with one entry, which have entries in one row of every mode.
@@ -781,7 +784,7 @@ def fit_by_corrected_deviation(
     # of about half of `by_level`: `deviation_and_share` takes such units for some that do not vary.
     values.share_varied = min(share_varied * (1 + values.by_level / 2), 1.0)
     if len(biases) == 1 and biases[0]._order == 1:  # in more modes sums hide single values
-        values.share_varied = biases[0].share_varied()
+        values.share_varied = biases[0].share_varied_by_sizes()
     values.measured_part = (1 - alone) * (1 - 1 / each)
     for bias in biases:
         bias.fit(biases)

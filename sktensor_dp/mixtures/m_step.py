@@ -441,7 +441,10 @@ def _shifts(model: Gaussians, average: StepMoments, counts: Floats, limit: float
 
 
 def scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:
-    """Whitened covariances about moved means; (k, d, d), or (1, d, d) of all groups together."""
+    """Whitened covariances about means moved by whitened `shifts` (k, d).
+
+    They are of shape (k, d, d), or (1, d, d) of all groups together.
+    """
     # About a mean m second moments are E xx' - E x m' - m E x' + w m m', and about the moved mean
     # they are less by w times the squared shift.
     means, weights, seconds = model.means, average.weights, average.seconds

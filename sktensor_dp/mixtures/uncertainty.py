@@ -101,11 +101,11 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
     variance = max(float(precision @ (np.square(ratios - mean) - noise_variances)), 0.0)
     kept_fractions = variance / np.maximum(variance + noise_variances, 1e-300)
     found = share * (1 + kept_fractions * (ratios / mean - 1))
-    variances = kept_fractions * noise_variances * (share / mean) ** 2
+    errors = kept_fractions * noise_variances * (share / mean) ** 2
     # The least share is that of a column which has all missing cells.
     points = np.linspace(max(1 - len(ratios) * (1 - share), 0.0), 1.0, 201)
-    squares = np.square(points - found[:, None]) / np.maximum(variances, 1e-9)[:, None]
-    odds = np.exp((squares.min(axis=1, keepdims=True) - squares) / 2)
+    distances = np.square(points - found[:, None]) / np.maximum(errors, 1e-9)[:, None]
+    odds = np.exp((distances.min(axis=1, keepdims=True) - distances) / 2)
     return np.asarray(odds @ points / odds.sum(axis=1))
 
 
@@ -255,8 +255,8 @@ def _errors_of_steps(
 def _drift(moved: Floats, noise: Floats, shown: Floats) -> tuple[Floats, Floats]:
     """Means and deviations (p,) of moves without the `noise` (variances), given `moved` (p,).
 
-    Moves are the parts `shown` of errors that are normal a priori, of one variance in all
-    directions, any size of which is as likely.
+    A move is the part `shown` of an error. Errors are normal a priori, of one variance in all
+    directions; each size of that variance is as likely.
     """
     if not noise.any():
         return moved, np.zeros_like(moved)

@@ -113,7 +113,8 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.generic]]]
 
 def _header(data: bytes) -> tuple[dict[str, Any], int]:
     """Header of the safetensors format, and the offset of the checksum in the file."""
-    # Eight bytes of its length, the header, then arrays; the checksum ends the document among them.
+    # Eight bytes of its length, the header, then arrays. One of these is the document, which ends
+    # with the checksum and `END` characters of JSON.
     start = 8 + int.from_bytes(data[:8], "little")
     # At most one byte more than allowed, so that `parsed` refuses a header that is too long.
     header = parsed(data[8 : min(start, LARGEST_TEXT + 9)])

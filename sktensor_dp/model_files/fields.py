@@ -179,12 +179,13 @@ class Numbers(Form):
     letters: str = ""
 
     def read(self, reader: Reader, value: object, where: str) -> NDArray[np.float64]:
+        """Check the named array of the file and its axes, each of the length of its letter."""
         name = value.get("array") if isinstance(value, dict) and len(value) == 1 else None
-        array, lengths = reader.arrays.take(name, where), self.letters.rstrip("+")
-        is_valid = array.dtype == np.float64 and (not lengths or array.ndim == len(lengths))
-        require(is_valid, f"{where} must have dimensions ({lengths or 'any'}) and type float64")
-        if lengths:
-            reader.measure(lengths, array.shape, where)
+        array, axes = reader.arrays.take(name, where), self.letters.rstrip("+")
+        is_valid = array.dtype == np.float64 and (not axes or array.ndim == len(axes))
+        require(is_valid, f"{where} must have dimensions ({axes or 'any'}) and type float64")
+        if axes:
+            reader.measure(axes, array.shape, where)
         low = 0.0 if "+" in self.letters else -math.inf
         in_range = np.isfinite(array).all() and (array >= low).all()
         require(in_range, f"{where} must hold finite numbers, none below {low:g}")

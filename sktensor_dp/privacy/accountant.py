@@ -418,11 +418,11 @@ class BudgetAccountant(TableDisplay):
         self._check(self._ledger.balance(), entries, reason, "Divide it by split(), or ")
 
     def _check_groups(self, groups: Any) -> None:
-        """Raise BudgetError for labels of rows, or none, that are not of the budget's persons."""
+        """Raise BudgetError unless `groups` are labels of the persons that the budget protects."""
         units = self._ledger.balance().spent.units if self.units != "any" else frozenset()
         columns = sorted({*map(column_of, units)} - {""})
         wrong = getattr(groups, "name", None) not in columns if columns else groups is None
-        if wrong and any(unit.startswith(PERSON) for unit in units):
+        if any(unit.startswith(PERSON) for unit in units) and wrong:
             rule = f"the column {columns[0]!r}" if columns else "given"
             raise BudgetError(
                 f"groups must be {rule}, whose persons this budget protects. Nothing was charged."

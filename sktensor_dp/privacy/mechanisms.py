@@ -207,8 +207,8 @@ class Piecewise:
     @cached_property
     def gain(self) -> float:
         """Ratio of the expected answer to the grid point, by which answers are divided."""
-        # All points have the probability `far`, which adds up to 0, and the window `near - far`
-        # more, around the grid point.
+        # All points have the probability `far`, and their mean is 0. Points of the window around
+        # the grid point have `near - far` more.
         near, far = self.probabilities
         return float(self.window * (near - far))
 

@@ -304,6 +304,7 @@ class TopicForecast(Forecast):
 
     @property
     def _from(self) -> str:
+        """Words for the number of documents from which half of all fits see most topics."""
         k = self.n_components
         seen = f"{most_of(k)} or more" if most_of(k) < k else "all"
         of_topics = f"{seen} of {counted(k, self.component)}"

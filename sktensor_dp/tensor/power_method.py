@@ -299,7 +299,7 @@ def _iterate(
 def _signed_end(end: Floats, answer: Floats, tol: float) -> Floats:
     """Unit vector v of a component, with T(v, v, v) positive, from the `end` of its iteration."""
     # Take the last step, of at most `tol`, which needs no query: otherwise deflation would leave a
-    # residue that could pass for a component.
+    # residue that could pass for a component. A step goes to where T(v, v, v) is positive.
     moved, change = _moved(end, answer)
     if change[0] <= tol and np.any(answer):
         return moved[:, 0]

@@ -326,10 +326,10 @@ class _GridPosterior:
         self._squares = self._sums**2
 
     def _curve_functions(self, n_rows: Floats) -> Floats:
-        """Functions (1 + _WAVES, n_points) whose coefficients have the prior N(0, 1).
+        """Functions (1 + _WAVES, n_points): of a line, and of a walk, of each weight.
 
-        The point of each weight has `n_rows` (n_points,). Any correlation of effects with the line,
-        and with the walk, is as likely: each explains a third of the variance.
+        `n_rows` (n_points,) have that weight. With coefficients of N(0, 1) the line, and the walk,
+        explain a third of the variance each: any correlation with effects is as likely.
         """
         relative = self._grid.ravel() / self._grid.max()
         least = _GRID_RATIO / _GRID_MARGIN

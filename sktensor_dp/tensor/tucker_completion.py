@@ -240,7 +240,7 @@ class _TuckerPosterior(Posterior):
         self._rescale()
 
     def _rescale(self) -> None:
-        """Scale columns of factors so that each slice of the core has expected mean square 1."""
+        """Scale columns of factors, mode after mode, so that core slices have mean square 1."""
         for mode, rank in enumerate(self._core.shape):
             squares = self._core**2 + np.diag(self._core_covariance).reshape(self._core.shape)
             means = np.moveaxis(squares, mode, 0).reshape(rank, -1).mean(axis=1)

@@ -127,7 +127,7 @@ def on_words(plan: WordPlan, unit: str) -> list[str]:
         f"Of words that about {counted(round(plan.threshold), unit)} use half are kept, hardly any "
         "of those that half as many use, most of those that twice as many do."
     ]
-    if plan.max_words < _length_by_word(plan.length):
+    if plan.max_words < _length_of_equal_documents(plan.length):
         said.append(
             f"Assumed: no {unit} holds over {counted(plan.max_words, 'word')} (repeats count "
             "once). Where many do, the commonest words are left out, too."
@@ -199,12 +199,12 @@ def plan_words(
         plan, largest_vote=largest_vote, needed_votes=needed_votes,
         needed_in_bucket=needed_in_bucket, length=min(max_words, length), rarest=rarest,
     )  # fmt: skip
-    lengths = plan.length, min(max_words, _length_by_word(length))
+    lengths = plan.length, min(max_words, _length_of_equal_documents(length))
     if_equal, threshold = (_expected_threshold(plan, one) for one in lengths)
     return replace(plan, if_equal=if_equal, threshold=threshold)
 
 
-def _length_by_word(ordinary: float) -> float:
+def _length_of_equal_documents(ordinary: float) -> float:
     """Length of equally long documents that add as much to a word's bucket as unequal ones.
 
     Lengths of unequal ones are log-normal, about an `ordinary` one.

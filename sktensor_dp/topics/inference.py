@@ -122,6 +122,8 @@ def _rows_and_token_sums(
 ) -> tuple[NDArray[np.intp], sp.csr_matrix]:
     """Document of each count, (nnz,), and the matrix (n, nnz) that holds the count there.
 
+    Documents have these `lengths`, as numbers of different words.
+
     The matrix times a number for each count sums the numbers over the tokens of each document.
     """
     pointers = np.concatenate([[0], np.cumsum(lengths)])
