@@ -25,7 +25,7 @@ from sktensor_dp.gaussian_mixture.intervals import (
     on_groups,
     reach_of,
 )
-from sktensor_dp.gaussian_mixture.plan import no_intervals_by, strength
+from sktensor_dp.gaussian_mixture.plan import OF_ONE_SIZE, no_intervals_by, strength
 from sktensor_dp.input_check import SEVERAL_ROWS
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -44,10 +44,6 @@ MAY_BE_MORE = (
 ASK_FOR_MORE = "Ask for one or two more than there may be: those without support are joined."
 ASK_FOR_ALL = (
     "Ask for as many as there may be: one fit in five misses one, and more asked for do not help."
-)
-OF_ONE_SIZE = (
-    "Assumed: groups of one size, well apart. Smaller or closer ones need more {unit}s: ten times "
-    "as many, or more, where groups overlap, as in many tables."
 )
 HIDERS = (
     "Few values, many equal ones or a long tail in a column hide groups or intervals: name it by "
@@ -347,9 +343,9 @@ class Groups(Run):
         return on_groups(self.models["groups"], self._intervals)
 
     def verdict_by_guess(self) -> str:
-        """Verdict "enough" on several groups, with what it is a guess of."""
-        has_several = self.options.groups > 1 and self.verdict() == "enough"
-        return "enough if groups are well apart" if has_several else ""
+        """Verdict on several groups, with its condition."""
+        condition = self.forecast().verdict_is_for
+        return f"{self.verdict()}{condition}" if condition else ""
 
     def doubts(self, most_epsilon: float) -> str:
         """Name columns that part groups alone, or lie at the end of a range."""

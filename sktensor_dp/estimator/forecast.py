@@ -150,7 +150,6 @@ class Forecast(InvertibleForecast):
 
     unit: ClassVar[str] = "sample"
     component: ClassVar[str] = "component"  # what one of `n_components` is called
-    _verdict_is_for: ClassVar[str] = ""
     # Verdicts, each with its least ratio of available to needed samples; a smaller ratio is "too
     # few". On drawn mixtures and directions nine of ten fits agree with the verdict.
     verdicts: ClassVar[tuple[tuple[str, float], ...]] = (
@@ -168,6 +167,11 @@ class Forecast(InvertibleForecast):
         """
         ratio = self.n_samples / self.n_samples_needed
         return next((word for word, least in self.verdicts if ratio >= least), "too few")
+
+    @property
+    def verdict_is_for(self) -> str:
+        """What the verdict is for, or its condition, in words that follow it; often none."""
+        return ""
 
     @property
     def enough(self) -> bool:
@@ -234,7 +238,7 @@ class Forecast(InvertibleForecast):
         needed = "no number would be enough"
         if math.isfinite(self.n_samples_needed):
             needed = self._from
-        title = f"{self._sizes}: {self.verdict}{self._verdict_is_for}; {needed}."
+        title = f"{self._sizes}: {self.verdict}{self.verdict_is_for}; {needed}."
         rows = [
             [row.name, *map("{:.3g}".format, (row.sigma, row.noise, row.signal, row.ratio))]
             for row in self.releases

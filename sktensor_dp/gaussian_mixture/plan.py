@@ -9,6 +9,7 @@ from typing import Any
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import (
+    VERDICTS,
     Forecast,
     Question,
     ReleaseForecast,
@@ -47,7 +48,11 @@ INFORMATION_MATRICES, SINGLE_INFORMATION = 4, 8
 # Most parameters for which `means_interval` decomposes the information matrix.
 MOST_SCORES = 5000
 # A forecast knows no data: it says what may hide groups, or leave several without intervals.
-ASSUMED = "Groups are assumed to be well apart, with equally many samples and all cells."
+WELL_APART = " if groups are well apart"
+OF_ONE_SIZE = (
+    "Assumed: groups of one size, well apart. Smaller or closer ones need more {unit}s: ten times "
+    "as many, or more, where groups overlap, as in many tables."
+)
 HIDERS = (
     "Name columns of few values (0 and 1), many equal ones (zeros, a detection limit) or a long "
     "tail as nonnormal: else they may decide the groups alone, or leave no intervals."
@@ -237,6 +242,16 @@ class MixtureForecast(Forecast):
     why_no_intervals: str  # a public reason; "" where there will be some
 
     @property
+    def verdict_is_for(self) -> str:
+        """Condition on several groups, if samples may be enough for them."""
+        return WELL_APART if self.n_components > 1 and self.verdict in VERDICTS[:2] else ""
+
+    @property
+    def _from(self) -> str:
+        overlap = " (ten times as many, or more, where they overlap)"
+        return super()._from + overlap * (self.n_components > 1)
+
+    @property
     def assumptions(self) -> list[str]:
         """Sentences on errors of means, on what is assumed of the data, and on intervals."""
         none = [f"There will be no intervals: {self.why_no_intervals}."]
@@ -244,7 +259,7 @@ class MixtureForecast(Forecast):
             f"{self.mean_error:.2g} is the expected standard error of means, if samples are "
             f"typically {self.deviation:.2g} from their group's mean along a column (deviation=).",
             "It is larger where groups overlap, or samples have missing cells.",
-            *([ASSUMED, HIDERS] if self.n_components > 1 else []),
+            *([OF_ONE_SIZE.format(unit=self.unit), HIDERS] if self.n_components > 1 else []),
             *(none if self.why_no_intervals else []),
         ]
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -245,7 +245,6 @@ class TopicForecast(Forecast):
         Assumed number of tokens of a document.
     """
 
-    _verdict_is_for: ClassVar[str] = " for texts"
     n_refinements: int
     n_words: int
     n_kept: int
@@ -254,6 +253,11 @@ class TopicForecast(Forecast):
     _seen: SeenTopics = field(repr=False)
 
     unit, component = "document", "topic"
+
+    @property
+    def verdict_is_for(self) -> str:
+        """Kind of data that the verdict is for."""
+        return " for texts"
 
     @property
     def verdict(self) -> str:

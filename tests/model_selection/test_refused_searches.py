@@ -275,7 +275,7 @@ def test_trials_that_show_nothing_are_told_before_the_charge(model, name, X, n_f
 
 
 @pytest.mark.parametrize(("model", "asked", "assumed"), [
-    (PrivateGaussianMixture(data_norm=9.0), (4000, 3), "Groups are assumed to be well apart"),
+    (PrivateGaussianMixture(data_norm=9.0), (4000, 3), "Assumed: groups of one size, well apart"),
     (samples(data_norm=9.0), (4000, 3), "Components are assumed to be equally likely, orthogonal"),
     (PrivateSpectralLDA(), (4000, 300), "Documents are assumed to have about 100 tokens each"),
     (entries(shape=(80, 50)), (4000,), "Values are assumed to have a deviation of 0.25,"),
