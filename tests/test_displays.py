@@ -91,7 +91,7 @@ def test_groups_are_drawn_with_their_spreads():
     mixture = PrivateGaussianMixture(2, covariance_type="spherical", data_norm=9.0)
     mixture.means_ = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     mixture.weights_, mixture.covariances_ = np.array([0.7, 0.3]), np.array([1.0, 4.0])
-    mixture.privacy_report_ = model().privacy_report_
+    mixture.privacy_report_, mixture.n_features_in_ = model().privacy_report_, 3
     display = MixtureDisplay.from_estimator(mixture, ["age", "stays", "weight"])
     assert [axes.get_title(loc="left") for axes in display.axes_] == ["age", "stays", "weight"]
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]

@@ -386,7 +386,10 @@ class Groups(Run):
             self._on_intervals += [one.format(tails) for one in INTERVALS]
         found = np.stack([model.means_, low, high, np.sqrt(model.variances_)])
         means, low, high, self._spreads = self._with_last(model, found)
-        self._means = np.clip(means, *self._ranges.T)  # as fitted: some are logs
+        # As fitted: some are logs.
+        self._means, *self._drawn_ends = (
+            np.clip(one, *self._ranges.T) for one in (means, low, high)
+        )
         self._averages, low, high = map(self._in_units, (means, low, high))
         self._ends = [np.minimum(low, self._averages), np.maximum(high, self._averages)]
 
@@ -462,12 +465,11 @@ class Groups(Run):
         folder.add("groups.csv", table_of([head, *rows]))
         if self._pairs() and self._n_fitted <= PAIRED:
             folder.add("group_differences.csv", table_of(self._differences()))
-        notes = ["dot: average; grey: one standard deviation of the group", *CENTRES]
         doubts = [*self._one_peak(), *self.on_rows(), *self.on_hidden()]
-        footer = "\n".join([*notes, *doubts, report.in_brief])
+        footer = "\n".join([*CENTRES, *doubts, report.in_brief])
         names = self._named("log10")
         display = MixtureDisplay(
-            self._shares, self._means, self._spreads, names, self._ranges, footer
+            self._shares, self._means, self._spreads, names, self._ranges, footer, *self._drawn_ends
         )
         return display.plot().figure_
 

@@ -5,6 +5,7 @@ import textwrap
 import unicodedata
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -315,6 +316,8 @@ class MixtureDisplay(Display):
         Names of the columns, and a line below all charts.
     ranges : ndarray of shape (n_columns, 2) or None
         Ends of the axes.
+    low, high : ndarray of shape (n_groups, n_columns) or None
+        Ends of 90% intervals of averages; NaN where there is none.
 
     Examples
     --------
@@ -331,6 +334,8 @@ class MixtureDisplay(Display):
     names: list[str]
     ranges: Floats | None = None
     footer: str = ""
+    low: Floats | None = None
+    high: Floats | None = None
 
     @classmethod
     def from_estimator(
@@ -352,19 +357,27 @@ class MixtureDisplay(Display):
         -------
         MixtureDisplay
 
+        Warns
+        -----
+        NotEnoughDataWarning
+            As for ``means_interval`` of the estimator.
+
         Raises
         ------
         ValueError
             If names or `ranges` are not those of the columns.
         """
-        means, covariances = np.asarray(estimator.means_), estimator.full_covariances_
+        means, spreads = np.asarray(estimator.means_), np.sqrt(estimator.variances_)
         names, ranges = named_ranges(estimator, feature_names, ranges)
-        spreads = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+        ends: list[Floats | None] = [None, None]
+        with suppress(ValueError):  # there may be no intervals
+            ends = [*estimator.means_interval(0.9)]
         if ranges is not None:
-            low, high = ranges.T
-            means, spreads = low + (means + 1) * (high - low) / 2, spreads * (high - low) / 2
+            middle, half = ranges.mean(axis=1), np.diff(ranges)[:, 0] / 2
+            ends = [None if end is None else middle + half * np.clip(end, -1, 1) for end in ends]
+            means, spreads = middle + half * means, half * spreads
         footer = f"this fit: {estimator.privacy_report_.in_brief}"
-        return cls(estimator.weights_, means, spreads, names, ranges, footer).plot()
+        return cls(estimator.weights_, means, spreads, names, ranges, footer, *ends).plot()
 
     def plot(self) -> "MixtureDisplay":
         """Draw into a new figure."""
@@ -373,9 +386,18 @@ class MixtureDisplay(Display):
         labels = [f"group {n} · {share:.0%}" for n, share in enumerate(self.shares, start=1)]
         titles = [shortened(name) for name in self.names]
         lines = [*labels, ""]  # the last one for the height of the axis
-        self.axes_ = _grid([lines] * len(titles), titles, self.footer)
+        has_intervals = self.low is not None and not np.isnan(self.low).all()
+        caption = "dot: average; " + "line with ends: its 90% interval; " * has_intervals
+        footer = f"{caption}grey: one standard deviation of the group\n{self.footer}".rstrip()
+        self.axes_ = _grid([lines] * len(titles), titles, footer)
         for column, axes in enumerate(self.axes_):
             centres, reach = means[:, column], spreads[:, column]
+            if self.low is not None and self.high is not None:  # below the bar
+                ends = np.array([centres - self.low[:, column], self.high[:, column] - centres])
+                axes.errorbar(
+                    centres, np.array(places) + 0.3, xerr=np.maximum(ends, 0.0), fmt="none",
+                    ecolor=SECOND, elinewidth=1.2, capsize=2,
+                )  # fmt: skip
             axes.errorbar(centres, places, xerr=reach, fmt="none", ecolor=WIDE, elinewidth=6)
             axes.plot(centres, places, "o", color=FIRST, markersize=5)
             axes.set_yticks(places, labels)
