@@ -131,6 +131,16 @@ def doubts_of(model: Any, errors: ParameterErrors | None) -> str:
             "intervals of all other columns may hold too few. Take logs, or name it as nonnormal."
         )
     errors_by = model._mean_errors
+    by_tails = np.square(errors_by.missed)
+    is_wide = by_tails > 3 * (errors.std**2 - by_tails)  # over twice as wide
+    if model.n_components_ > 1 and is_wide.any():
+        wide = names_where(model, is_wide[:, 1:].any(axis=0))
+        longest = names_where(model, model.skewness_ == model.skewness_.max())[0]
+        doubts.append(
+            f"Intervals of {' and '.join(wide) or 'shares'} are over twice as wide as noise and "
+            f"chance make them, by a long tail in {wide[0] if len(wide) == 1 else longest}, which "
+            "released numbers show: in 1 of 100 fits by noise alone."
+        )
     if rare := _on_few_cells(model, (errors_by.observed < 0.5) & ~without):
         seen = _on_few_cells(model, (errors_by.most_observed < 0.5) & ~without)
         most = "Most" if seen else "Noise may hide that most"
