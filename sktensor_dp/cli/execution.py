@@ -24,6 +24,7 @@ from sktensor_dp.cli.officer import (
     PAGES,
     large_delta,
     officer_text,
+    on_presence,
     write_officer_pages,
 )
 from sktensor_dp.cli.progress import Progress
@@ -77,7 +78,8 @@ def _show_forecast(options: Namespace) -> int:
         then = [f"No {option} up to {largest:,.0f}, as above, would be enough {where}"]
         if found:
             then = [f"{run.sought()} from {option} {found} on {where}"]
-    print("\n".join([*run.forecast_lines(), *then]))
+    presence = f"{on_presence(options.kind, is_hidden=False)}."
+    print("\n".join([*run.forecast_lines(), presence, *then]))
     return 0
 
 
@@ -319,6 +321,8 @@ def _show_protection(run: Run, path: Path, progress: Progress, *, has_noise: boo
     progress.note(f"{run.units}; each {unit} is protected{with_rows}")
     if column is not None and not options.normalise_labels:
         progress.note(EXACTLY)
+    if options.file is not None:
+        progress.note(on_presence(options.command, is_hidden=run.number_is_private))
     if unit != "person" and options.file is not None:
         progress.note(
             f"warning: whoever is behind several {unit}s is not protected as a person. Name the "

@@ -26,10 +26,11 @@ FOUND = {
     "value_histogram": "the range of values",
     "norm_histogram": "the size at which the numbers of one {unit} are cut off",
 }
+OF_RATINGS = "in Python a round shape= above the number of persons hides both"
 PRESENCE = (
     "- Is being in the data itself the secret, as for patients of a clinic? Then ask for a run "
     'with --add-remove (in Python neighbours="add_remove"), which hides the number too; runs on '
-    "ratings have none, but in Python a round shape= above the number of persons hides both.\n"
+    f"ratings have none, but {OF_RATINGS}.\n"
 )
 
 # Beginnings of names of releases of texts.
@@ -55,6 +56,17 @@ def write_officer_pages(write: Callable[[str, str], object], text: str) -> None:
     body = [f"<header><h1>{escape(title.removeprefix('# '))}</h1></header>", *map(_as_html, blocks)]
     html = page(title.removeprefix("# "), body)
     write(PAGES[1], html)
+
+
+def on_presence(command: str, *, is_hidden: bool) -> str:
+    """Sentence on whether a run of the `command` hides who is in the data, and how it could."""
+    if is_hidden:
+        return "Hidden, too: who is in the data, and how many there are"
+    ways = OF_RATINGS if command == "ratings" else "--add-remove --persons N hides both"
+    return (
+        "Not hidden: who is in the data, and how many there are. If that is the secret, as for "
+        f"patients of a clinic, {ways}"
+    )
 
 
 def large_delta(delta: float, n_units: int, unit: str) -> str:
