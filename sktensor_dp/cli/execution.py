@@ -46,6 +46,7 @@ EXACTLY = (
     "Names are compared exactly: if some differ in capitals alone, a person counts as several, and "
     "is protected less. --normalise-labels makes these one"
 )
+FOR_CHECK = "Only the check was charged"
 ABOUT_TEXTS = "is about single texts, and nothing protects it: keep it with the texts"
 
 
@@ -135,8 +136,8 @@ def _run(options: Namespace) -> int:
     except KeyboardInterrupt:
         print(f"\nStopped. {_spending_so_far(run, folder)}", file=sys.stderr)
         return 130
-    except Exception:
-        if folder is not None and folder.spent_by_run():
+    except Exception as error:
+        if folder is not None and folder.spent_by_run() and FOR_CHECK not in str(error):
             print(_spending_so_far(run, folder), file=sys.stderr)
         raise
     finally:
@@ -395,17 +396,13 @@ def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyRep
 def _refuse_few(run: Run, folder: Folder) -> None:
     """Raise NotEnoughDataError if few rows match, or too few for what is asked for."""
     if not run.options.no_check and (unfit := run.refusal()):
-        mended, consent = run.changed(), "--no-check"
-        mended.checked = None  # pays for a check of its own
-        left = folder.left(mended.charge, run.options.epsilon)
-        unfit += f" Once that is mended, the command takes what is left, epsilon {left:.4g}."
+        consent = "--no-check"
+        unfit += " Once that is mended, the same command takes what is left."
         # Where most rows fail, columns may be exchanged.
         if run.options.person and run.checked is not None and run.checked.mostly_fails:
-            epsilon, _ = folder.ledger.total()
             unfit += (
                 f" Persons by another column than {run.options.person} need a new --output, where "
-                f"nobody counts the epsilon {epsilon:.2g} that this folder spent: it adds up for "
-                "the same people."
+                "nobody counts what this folder spent: it adds up for the same people."
             )
     elif not run.options.anyway and run.too_few():
         unfit, consent = _why_stopped(run, folder), "--anyway"
@@ -415,11 +412,8 @@ def _refuse_few(run: Run, folder: Folder) -> None:
     if run.checked is not None:
         consent += ", which does not pay again for the check"
         if folder.spent_by_run():
-            epsilon = run.checked.privacy_report_.epsilon
-            spent = (
-                f"Only the check was charged, epsilon {epsilon:.2g} (beside others less, as "
-                "epsilons add up to less than their sum)"
-            )
+            price, epsilon = run.price_of_check(), run.options.epsilon
+            spent = f"{FOR_CHECK}, which takes {price:.2g} of epsilon {epsilon:.4g}"
     raise NotEnoughDataError(f"{unfit} {spent}. To go on all the same: {consent}")
 
 

@@ -350,11 +350,16 @@ class Run:
             ]
         return said
 
+    def price_of_check(self) -> float:
+        """Epsilon by which a check lowers what is left to the fit."""
+        left = self._after_check(self.options.epsilon).epsilon_at(self.options.delta)
+        return float(self.options.epsilon - left)
+
     def left_by_check(self) -> str:
         """Say what a check to come leaves to the fit."""
-        epsilon = self._after_check(self.options.epsilon).epsilon_at(self.options.delta)
+        left = self.options.epsilon - self.price_of_check()
         return (
-            f"A check comes first, after which epsilon {epsilon:.4g} is left (--no-check leaves it "
+            f"A check comes first, after which epsilon {left:.4g} is left (--no-check leaves it "
             "out)."
         )
 

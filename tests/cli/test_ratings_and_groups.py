@@ -267,7 +267,7 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
         done.err,
     )
     # Of the budget of 50 the check alone is spent.
-    assert float(re.search(r"folder: epsilon (\d\.\d+) at delta", done.err)[1]) < 2
+    assert float(re.search(r"charged, which takes (\S+) of epsilon 50\.", done.err)[1]) < 2
     assert (
         "written in the public lists as it is" in command(*wrong, "--no-check", "--epsilon", 45).err
     )
@@ -336,7 +336,7 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     ratings.write_text("\n".join([head, *coded]), "utf-8")
     asked = (*STARS, "--items", "films.csv", "--rank", 0)
     run, page = ("ratings", ratings, *asked, "--epsilon", 8, "--output", "o"), Path("o", PAGES[0])
-    charged, nothing = "Only the check was charged, epsilon", "Nothing was spent"
+    charged, nothing = "Only the check was charged, which takes", "Nothing was spent"
     for spent in (charged, nothing, charged):
         stopped = command(*run, status=2).err
         assert re.search(rf"\(ratings within --bounds: 8\d\.\d%, .*--missing.* {spent}", stopped)
@@ -818,7 +818,7 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
     visits.write_text("patient,age,visits\n", "utf-8")
     done = command(*asked, "--output", "none", status=2)
     assert re.search(
-        rf"Noise hides how many rows match: .*\n.*\nerror: --persons 4321 does not .*: \d+ {unit}",
+        rf"Noise hides how many rows match: .*\nerror: --persons 4321 does not .*: \d+ {unit}",
         done.err,
     )
     command(*asked, "--output", "all", "--no-check")
