@@ -37,6 +37,8 @@ LONGEST = 10_000
 LOG_LONGEST = math.log1p(LONGEST)
 # Most tests that are named where noise hides which one fails.
 MOST_NAMED = 3
+# Deviations of noise up to which a fraction of failing rows may well be noise alone.
+BY_CHANCE = 3
 # Deviations of noise beyond which nobody need look whether noise alone stopped a check.
 PERHAPS_NOISE = 5
 # Likely causes where too few rows pass a test: where most rows fail it, where some do, and where
@@ -352,7 +354,10 @@ class InputCheck(HasAccountant):
             found += f"{listed(may_fail)}, as up to {1 - self.least:.0%} may"
         said = f"Of rows perhaps {found}" if found else "All rows may match"
         sigma = self.sigma_of_all if ALL in failing else self.sigma
-        said += f"; noise has a deviation of {sigma:.1%}."
+        said += f"; noise{' of each' * (len(failing) > 1)} has a deviation of {sigma:.1%}"
+        if any(one < BY_CHANCE * sigma for one in failing.values()):
+            said += f", so that up to {BY_CHANCE * sigma:.1%} may be noise alone"
+        said += "."
         if self.length is not None:
             said += f" The typical length is {self.length:.3g}; noise has a deviation of "
             said += f"{self.length_sigma:.2g}."

@@ -59,7 +59,7 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
     with pytest.raises(NotEnoughDataError, match=said):
         check_inputs(tests, **given)
     some = check_inputs(tests, may_fail=["listed"], **given)
-    said = r"perhaps (3.|2\d).\d% fail 'listed', as up to 50% may; noise has"
+    said = r"perhaps (3.|2\d).\d% fail 'listed', as up to 50% may; noise of each has"
     assert re.search(said, str(some))
     assert str(some) == str(InputCheck.from_json(some.to_json()))
     assert len({entry.fit for entry in budget.entries}) == 6
