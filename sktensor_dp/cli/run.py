@@ -410,7 +410,7 @@ class Run:
         that is `added`, "lists" that of all others.
         """
         asked = {
-            name: str(value) if isinstance(value, list) else in_words(value)
+            name: in_words(value, " or " if name == "category" else " to ")
             for name, value in vars(self.options).items() if value and name not in CHANGEABLE
         }  # fmt: skip
         # These are among the settings; parts of epsilon and delta depend on the number of rows.
@@ -573,10 +573,10 @@ class Run:
         return " ".join(filter(None, [unfit, *hidden]))
 
 
-def in_words(value: object) -> str:
+def in_words(value: object, between: str = " to ") -> str:
     """Value of an option: a number, a file, words, or lists of them."""
-    if isinstance(value, list) and isinstance(value[0], list):  # ranges of columns
-        return ", ".join(f"{column!r} {low} to {high}" for column, low, high in value)
+    if isinstance(value, list) and isinstance(value[0], list):  # ranges or categories of columns
+        return ", ".join(f"{column!r} {between.join(values)}" for column, *values in value)
     if isinstance(value, list) and isinstance(value[0], float):  # one range
         return " to ".join(map(in_words, value))
     if isinstance(value, list):

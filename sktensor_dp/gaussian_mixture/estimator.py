@@ -502,7 +502,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         ----------
         columns : sequence of pairs of columns, default=()
             Of each pair, as ``("crp24", "crp25")``, the mean of the second less that of the first
-            in each group.
+            in each group. Both must be of one unit, as a measure at two visits: no fit knows units.
         groups : sequence of pairs of int, default=()
             Of each pair, as ``(1, 2)``, the mean in the second group of :meth:`groups_table` less
             that in the first, of each column.
