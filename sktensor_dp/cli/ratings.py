@@ -20,7 +20,7 @@ from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.completion.panel import Panel
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
-from sktensor_dp.estimator.forecast import least_epsilon
+from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.plotting import BarDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
@@ -287,10 +287,7 @@ class Ratings(Run):
         of_direction = ""
         if self.options.rank > 0:
             assumed += "; --direction-share"
-            of_direction = (
-                f"; {'may be enough' if forecast.finds_components else 'too few'} for one "
-                f"direction in which persons differ, if {_of_share(forecast)}"
-            )
+            of_direction = f"; {self._on_direction()}"
         title = (
             f"{OF_AVERAGES[self.verdict()]}{of_direction} ({self.units} at epsilon "
             f"{self.options.epsilon:.3g}; assumed: {assumed})"
@@ -307,6 +304,23 @@ class Ratings(Run):
         rows = [(model, f"{error:.3g}") for model, error in errors.items()]
         notes = [*self._on_averages_ahead(), *self._on_directions_ahead()]
         return [*listed, as_text(Table(title, head, rows, notes, head))]
+
+    def _on_direction(self) -> str:
+        """Say if a direction of the assumed strength is expected, or else of which other."""
+        what, forecast = "one direction in which persons differ", self.forecast()
+        if forecast.finds_components:
+            return f"may be enough for {what}, if {_of_share(forecast)}"
+
+        def is_found(percent: int) -> bool:
+            return bool(self.changed(direction_share=percent / 100).forecast().finds_components)
+
+        if (percent := least_number(is_found, 1, 90)) is None:
+            return f"too few for {what}"
+        assumed, share = forecast.component_share, percent / 100
+        return (
+            f"may be enough for {what}, if directions hold {share:.2g} of the variance of ratings "
+            f"or more ({assumed:.3g} is assumed)"
+        )
 
     def _on_averages_ahead(self) -> list[str]:
         """Sentences on the expected errors of averages of items, and what would tell them apart."""
