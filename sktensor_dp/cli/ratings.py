@@ -28,6 +28,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 LISTED = 20  # items on the screen; the table has all
 DIFFERENCES = "item_differences.csv"
 TITLE = "Average ratings of items"
+AVERAGES = "items.csv"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
     "Standard errors count noise and sampling. A part of {:.2g} is the same for all items, and "
@@ -396,8 +397,10 @@ class Ratings(Run):
             )
         ]
         head = ("rating", "standard error", "item", "title")[: len(rows[0])]
+        n_left = self.n_items - LISTED
+        left = [f"{n_left:,} more items are in {AVERAGES}."] if n_left > 0 else []
         averages = as_text(
-            Table(TITLE, head, rows, [*self._notes(), self._errors_in_words()], head)
+            Table(TITLE, head, rows, [*left, *self._notes(), self._errors_in_words()], head)
         )
         ends = []
         for number, weights in enumerate(self._directions.T, start=1):
@@ -425,7 +428,7 @@ class Ratings(Run):
         head = ["expected_rating", "standard_error", self.options.item]
         head += [] if self.options.title is None else [self.options.title]
         head += [f"direction_{number}" for number in range(1, self._directions.shape[1] + 1)]
-        folder.add("items.csv", table_of([head, *rows]))
+        folder.add(AVERAGES, table_of([head, *rows]))
         if 1 < self.n_items <= PAIRED:
             folder.add(DIFFERENCES, table_of(self._differences()))
         low, high = self.options.bounds

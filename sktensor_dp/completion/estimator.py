@@ -465,7 +465,8 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         stays : int, optional
             In how many neighbouring rows of the last mode a unit has entries, where units come and
             go, as in a rotating panel: 3 of 12 months. Errors are then those that a fit will state
-            for a trend. It needs ``unit_mode=0``; by default rows are as by chance.
+            for a trend, with three modes less than these by up to four times. It needs
+            ``unit_mode=0``; by default rows are as by chance.
 
         Returns
         -------

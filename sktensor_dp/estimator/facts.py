@@ -21,7 +21,7 @@ class PublicFacts:
     unit: str  # name of one unit, where rows have no groups
     units_in_data: bool = False  # whether a column of X says which unit a row is of
     n_units: int | None = None  # public number of these
-    # Private number of tokens, or entries, of a unit, which forecasts assume where nobody says it.
+    # Guess at the private number of tokens, or entries, of a unit, where nobody says it.
     assumed_length: int | None = None
     capped_by_columns: bool = False  # whether it fits at most as many components as columns
     # Whether some noise is of a pure epsilon, whatever delta a fit has: a search then costs none.

@@ -30,7 +30,7 @@ MOST_LOSS = 4.0
 class Gaussians:
     """Weights, means and covariances of a mixture of k Gaussians in d dimensions.
 
-    Given the others, `nonnormal` columns have the variance that these say.
+    Given all other columns, each of the `nonnormal` ones has the variance that they hold for it.
     """
 
     weights: Floats  # (k,), adding up to 1

@@ -58,7 +58,7 @@ class ObservedInformation:
         return (vectors * variances[:, None]) @ vectors.swapaxes(1, 2)
 
     def whole_shapes(self, shapes: Floats, noise: Floats) -> Floats:
-        """Symmetric matrices (k, d, d), or (1, d, d), of which steps make this part.
+        """Moves of `shapes` (k, d, d), or (1, d, d), lengthened to all of the way to convergence.
 
         Distances of entries to convergence are normal a priori, with a variance estimated beyond
         the `noise` on an entry; each counts by the information that it lacks.

@@ -34,7 +34,7 @@ class Tails(NamedTuple):
     """
 
     logs: Floats  # deviation of logs
-    early_shift: Floats  # of early clipped rows about the mean by steps, downwards
+    early_shift: Floats  # of rows clipped early about the mean by steps, downwards
     cut: Floats  # what clips take off the mean
     spread: Floats  # true deviation
 
@@ -105,15 +105,15 @@ class SharedTails(NamedTuple):
     spread: Floats  # root mean square of the `spread` of `Tails`
 
 
-def shared_tails(skewness: Floats, noise: Floats, parts: Floats, tails: Tails) -> SharedTails:
-    """Posterior of the tails that groups share, given a measured `skewness` (k, d) of each.
+def shared_tails(shifts: Floats, noise: Floats, parts: Floats, tails: Tails) -> SharedTails:
+    """Posterior of the tails that groups share, given measured early `shifts` (k, d) of each.
 
-    It has normal `noise` (k,), and shows `parts` (k, d) of the skewness of `tails`.
+    They have normal `noise` (k,), and show `parts` (k, d) of the early shifts of `tails`.
     """
     is_short = tails.logs <= LONGEST
     logs, expected, cut, spread = (np.tile(one[is_short], 2) for one in tails)
     expected[len(expected) // 2 :] *= -1  # the second time to the other side
-    squares = np.square((skewness[..., None] - parts[..., None] * expected) / noise[:, None, None])
+    squares = np.square((shifts[..., None] - parts[..., None] * expected) / noise[:, None, None])
     # Half a square is minus a log-likelihood.
     log_odds = -squares.sum(axis=0) / 2
     odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))

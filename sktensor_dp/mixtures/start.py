@@ -24,7 +24,7 @@ SPHERE_SCALES = Scales(weight=1.0, shift=1.0, size=1.0, shape=0.0)
 
 @dataclass(frozen=True, eq=False)
 class Spheres:
-    """Small spheres of one variance in the leading directions of a second moment."""
+    """Small spheres of one variance in the leading directions of a covariance."""
 
     weights: Floats  # (K,)
     centres: Floats  # (K, q), in the coordinates of `basis` about `mean`

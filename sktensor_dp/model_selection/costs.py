@@ -110,7 +110,7 @@ def cost_of_trials(
     delta: float,
     stop: float,
 ) -> tuple[float, PrivacyCost]:
-    """Delta of a search, and cost of a trial's fit, which its score has again.
+    """Delta of a search, and cost of a trial's fit: its score, of other units, costs as much.
 
     Delta is 0 if one of the estimator's `private` steps has pure noise. A trial sets a part of it
     aside if any of the steps `tried`, which candidates may have, does.

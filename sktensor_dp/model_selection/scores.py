@@ -113,7 +113,7 @@ SCORES = {
 
 
 @dataclass(frozen=True, eq=False)
-class UnitScores:
+class RowScores:
     """Score of a fitted model, by name, as a function from rows and targets to a number per row."""
 
     scoring: str
@@ -287,7 +287,7 @@ def checked_score_bounds(
                 "forecast(n_units, n_features=d)",
         }.get(scoring, errors)  # fmt: skip
         raise ValueError(
-            f"{name} must be given: the public (low, high) that the score of a unit is clipped "
+            f"{name} must be given: the public (low, high) that the score of a row is clipped "
             f"to. The noise is in proportion to their distance. {example}."
         )
     if not (RANGE.accepts(bounds) and float(bounds[1]) - float(bounds[0]) >= SCORE[0]):
@@ -501,7 +501,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
             raise ValueError("X must have at least one row to score, got none.")
         y = checked_targets(self.metric, model, X, y, "metric")
         X = checked_rows(model, X)
-        query = HeldOutScores(UnitScores(self.metric, model, words), *bounds)
+        query = HeldOutScores(RowScores(self.metric, model, words), *bounds)
         chunk = held_out_chunk(X, y, labels)
         if not number_is_private:
             noise = self._forecast(chunk.n_units, bounds)

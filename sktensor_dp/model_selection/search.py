@@ -130,7 +130,7 @@ class PrivateSearchCV(
         (a word of a text that the vocabulary does not have counts with a probability of 1e-5). None
         takes what suits the estimator.
     score_bounds : (low, high) or None, default=None
-        Public range that scores of units are clipped to; noise is in proportion to its
+        Public range that the score of a row is clipped to; noise is in proportion to its
         width. None for those that public parameters imply: squared errors by the bounds of
         a completion, log-likelihoods per token by twice that of evenly likely words, or of
         texts by that of an unknown one.
@@ -464,7 +464,7 @@ class PrivateSearchCV(
         )  # fmt: skip
 
     def _check_budget(self, request: Request) -> None:
-        """Raise BudgetError where the accountant would refuse it, or where all delta would go."""
+        """Raise BudgetError if the accountant would refuse the search, or strand its epsilon."""
         if (accountant := self._accountant_to_charge()) is not None:
             accountant._check_search([request.entry])
 

@@ -31,7 +31,7 @@ from sktensor_dp.model_selection.pipeline_steps import (
     private_steps,
 )
 from sktensor_dp.model_selection.scores import (
-    UnitScores,
+    RowScores,
     held_out_chunk,
     release_score,
     word_counter,
@@ -66,7 +66,7 @@ class Request:
     scoring: str  # score of each row
     delta: float  # of the search, at which the epsilon of each fit is stated; 0 for pure noise
     stop: float  # probability that a trial is the last
-    cost: PrivacyCost  # of a trial's fit, and again of its score, which sets no delta aside
+    cost: PrivacyCost  # of a trial's fit; its score costs as much, and sets no delta aside
     entry: LedgerEntry  # of the charge for the whole search
 
     @property
@@ -218,7 +218,7 @@ class Trials:
         """Noisy score of a model on the `chosen`, held-out units; its report, and warnings."""
         step, words = [*private_steps(model).values()][-1], word_counter(self.estimator)
         # The session calls these scores on the held-out rows.
-        query = HeldOutScores(UnitScores(self.request.scoring, model, words), *self.bounds)
+        query = HeldOutScores(RowScores(self.request.scoring, model, words), *self.bounds)
         rows = self.split.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
         n_units = int(chosen.sum()) if self.units_in_data else None

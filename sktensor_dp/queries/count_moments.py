@@ -227,7 +227,7 @@ class _Triples:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedTripleMoments(_Triples, Signed):
-    """Sum of third moments ``l M3(W, W, W)`` in the space of a public whitener W, clipped there."""
+    """Sum of third moments ``l M3(W, W, W)`` W public, clipped there."""
 
     name, family = "whitened_triple_moments", "counts"
     description = "weighted mean third moment of counts in the released whitened space"

@@ -36,7 +36,7 @@ class HeldOutChunk(Chunks):
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores(Signed):
-    """Sum over units of their rows' mean score, clipped to [`low`, `high`], minus the middle."""
+    """Sum over units of the mean score, less the middle, of rows clipped to [`low`, `high`]."""
 
     name, family = "held_out_scores", "scores"
     description = "mean score of a released model over held-out units, clipped to public bounds"

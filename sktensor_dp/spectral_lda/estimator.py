@@ -99,8 +99,8 @@ class PrivateSpectralLDA(
         Released frequencies are shrunk towards them unless the evidence is against it.
     perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
         Where the third moment, if a fit releases it, gets its noise: in the k-dimensional space
-        that a released whitener spans, or in the space of words (AGN; with ``delta=0`` AVN), which
-        takes far more noise.
+        of a released whitener with rows of equal length, or in the space of words (AGN; with
+        ``delta=0`` AVN), which takes far more noise.
     n_refinements : int or "auto", default="auto"
         EM steps. ``"auto"``, by public numbers: 6 with noise (2 if ``delta=0``), 24 without; 0
         for ``"moment_tensor"``, and where few features and many documents allow a joint fit
@@ -137,12 +137,13 @@ class PrivateSpectralLDA(
         topic j by some x[i, j]; entry [j, i, l] is the covariance of x[i, j] and x[l, j]. A priori
         topics may hold a fifth of others; this is what released counts leave of that deviation,
         or of a larger one that they suggest. Intervals of :meth:`shares_by` allow for
-        it. None without EM steps with noise, and of more than 100 topics.
+        it. None without EM steps with noise, of more than 100 topics, and where one is left
+        or counts of tokens are noise alone.
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,
         ``privacy_report_`` says so.
     unigram_ : ndarray of shape (n_features,)
-        Released word frequencies, denoised.
+        Released word frequencies, averaged with those of EM steps and denoised.
     n_components_ : int
         Number of topics fitted: fewer than asked for where noise or sampling hides the others;
         one, the word frequencies, where topics gain nothing over these.
@@ -151,8 +152,8 @@ class PrivateSpectralLDA(
         of words (in a stream those of the first batch) show more topics than `n_components`, the
         number that they show; words that come in bursts count as topics, too.
     coherence_ : ndarray of shape (n_components_,) or None
-        UMass coherence of the ten leading words of each topic, by the released second
-        moment: mean of ``log P(word | a more probable word)``. None after later batches.
+        UMass coherence of the ten words that lead each topic, of those whose pairs were
+        released: mean of ``log P(word | a more probable word)``. None after later batches.
     document_length_ : float
         Mean number of tokens of a document as released: with noise, and clipped.
     clip_norm_ : dict

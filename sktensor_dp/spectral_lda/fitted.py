@@ -37,7 +37,7 @@ class FittedTopics:
 
     topics: Floats  # (k, n_features): rows are distributions
     weights: Floats  # (k,): share of each topic
-    unigram: Floats  # (n_features,): denoised word frequencies
+    unigram: Floats  # (n_features,): denoised word frequencies, by EM steps too
     unigram_sigma: float  # noise of the released ones
     n_resolved: int  # number of topics that released pairs show, also beyond those asked for
     length: float  # tokens of a document, as released
@@ -50,8 +50,8 @@ class FittedTopics:
     # (k, k, k): for each topic the covariances of what texts of each topic give it too much; None
     # for none.
     mixing_covariance: Floats | None = None
-    # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps were made, or
-    # noise left one topic alone.
+    # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps of several
+    # topics were made.
     shown: Floats | None = None
 
 

@@ -87,7 +87,7 @@ def corrected_pairs(released: ReleasedPairs, correction: PriorCorrection) -> Mom
 
 
 def coherence_of(pairs: WhitenedPairs, topics: Floats) -> Floats:
-    """Coherence (k,) of the ten leading words of each topic in the released second moment."""
+    """Coherence (k,) of the ten words that lead each topic, of those whose pairs were released."""
     words = pairs.words if pairs.words is not None else np.arange(topics.shape[1])
     leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :10]
     leaders, places = np.unique(leading, return_inverse=True)

@@ -129,7 +129,8 @@ def release_steps(
             fitted, *average.without_echo(), frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
         )  # fmt: skip
-    # One step's noise hides tokens of topics that are there: without them others take their words.
+    # Topics are given up after the last step alone: noise of one hides tokens of topics that are
+    # there, and without these topics others would take their words.
     kept = beyond_noise_of_tokens(*average.without_echo())
     average, candidates, weights = average.of(kept), candidates.of(kept), fitted.weights[kept]
     fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())

@@ -36,7 +36,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.data.units import Units
 from sktensor_dp.estimator import scoring
-from sktensor_dp.model_selection.scores import UnitScores, row_by_row
+from sktensor_dp.model_selection.scores import RowScores, row_by_row
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
@@ -278,7 +278,7 @@ def test_each_score_is_of_its_own_row_and_their_mean_is_what_score_says(seed):
     for model, X, y, names in fitted():
         wholes = {}
         for name in names:
-            score = UnitScores(name, model)
+            score = RowScores(name, model)
             whole = wholes[name] = score(X, y)
             rows = rng.permutation(len(X))[:23]
             part = score(X[rows], None if y is None else y[rows])

@@ -20,7 +20,7 @@ from sktensor_dp import (
     check_inputs,
 )
 from sktensor_dp.estimator import scoring
-from sktensor_dp.model_selection.scores import UnitScores
+from sktensor_dp.model_selection.scores import RowScores
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:noise is seeded"),
@@ -171,7 +171,7 @@ def test_a_person_is_scored_by_their_own_ratings_alone(seed):
     """Each is predicted from the person's ratings in the other fifths of films."""
     X, y = ratings(seed, 60)
     model = raters(60, epsilon=INF).estimator.set_params(epsilon=INF, random_state=0).fit(X, y)
-    score = UnitScores("neg_mean_absolute_error", model)
+    score = RowScores("neg_mean_absolute_error", model)
     whole, mine = score(X, y), X[:, 0] == X[0, 0]
     np.testing.assert_allclose(score(X[mine], y[mine]), whole[mine], rtol=1e-9, atol=1e-12)
     assert -whole.mean() < np.abs(model.predict(X) - y).mean()

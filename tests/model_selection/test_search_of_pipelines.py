@@ -12,7 +12,7 @@ from small_texts import pipeline, search, texts
 
 from sktensor_dp import BudgetAccountant, BudgetError, NotEnoughDataError, make_private_scorer
 from sktensor_dp.model_selection.costs import as_parameters, divided_among
-from sktensor_dp.model_selection.scores import UNKNOWN_WORD, UnitScores, word_counter
+from sktensor_dp.model_selection.scores import UNKNOWN_WORD, RowScores, word_counter
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.selection import (
@@ -128,7 +128,7 @@ def fitted(vocabulary, documents, **options):
 
 
 def per_token(model, words, documents):
-    return np.asarray(UnitScores(PER_TOKEN, model, words)(documents, None), dtype=float)
+    return np.asarray(RowScores(PER_TOKEN, model, words)(documents, None), dtype=float)
 
 
 def test_a_word_that_the_vocabulary_lacks_counts_at_the_floor():
