@@ -211,6 +211,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             )
         counts = model._validated_rows(X, reset=False, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X, counts.shape[0], self.neighbours)
+        name = getattr(groups, "name", None)
+        if name is not None and name == getattr(by, "name", None):
+            raise ValueError(
+                f"by must have several persons in each group, not be the column {name!r} of "
+                "groups=. Nothing was charged."
+            )
         places = self._places(by, counts.shape[0])
         for rows_or_owners in (X, groups):
             refuse_other_row_order(rows_or_owners, by, "by")

@@ -588,6 +588,9 @@ def test_topics_of_persons_are_asked_of_persons(tmp_path):
     lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=8.0).fit(X, groups=PERSONS)
     with pytest.raises(ValueError, match="groups must be given to both fits or to none"):
         lda.shares_by(X, BY, ["a", "b"])
+    own = pd.Series(PERSONS, name="author")
+    with pytest.raises(ValueError, match="not be the column 'author' of groups="):
+        lda.shares_by(X, own, ["a", "b"], groups=own)
     found = lda.shares_by(X, BY, ["a", "b"], groups=PERSONS)
     with pytest.raises(ValueError, match="report must hold what shares cost, too"):
         write_topic_page("no.html", lda, shares=found)
