@@ -394,8 +394,10 @@ def gaussians_after_step(
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = scatters(model, average, counts, shifts)
-    if model.nonnormal is not None:
+    if (columns := model.nonnormal) is not None:
         whitened = whitened + _beyond_statistics(model, whitened)
+        of_means = (np.sqrt(variances[0]) / counts)[:, None]
+        means[:, columns.places] = columns.expected(means[:, columns.places], of_means)
     pooled = counts  # weights of the groups of each covariance
     if len(whitened) < len(counts):  # all groups share one
         pooled, variances = counts.sum(keepdims=True), variances.sum(axis=1, keepdims=True)

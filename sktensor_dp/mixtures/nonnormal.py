@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from sktensor_dp.tensor.arrays import Floats, Integers
 
@@ -84,6 +85,19 @@ class NonnormalColumns:
     def within(self, means: Floats) -> Floats:
         """Means so far from the ends that their likelihood is finite."""
         return self._middle + self._half * self._scaled(means)
+
+    def expected(self, means: Floats, noise: Floats) -> Floats:
+        """Means of the expected log-odds, given `means` (k, m) with normal `noise` (k, 1).
+
+        At an end, where noise may move the mean of a few ones, a group would have no row with one.
+        """
+        sigma = np.maximum(noise * np.sqrt(self._phi), 1e-9)  # of means scaled to [-1, 1]
+        scaled = np.clip((means - self._middle) / self._half, -1 - 4 * sigma, 1 + 4 * sigma)
+        low, high = ndtr((-1 - scaled) / sigma), ndtr((1 - scaled) / sigma)
+        quantiles = (np.arange(50)[:, None, None] + 0.5) / 50
+        values = scaled + sigma * ndtri(low + quantiles * (high - low))
+        log_odds = np.arctanh(np.clip(values, -LARGEST_MEAN, LARGEST_MEAN)).mean(axis=0)
+        return np.asarray(self._middle + self._half * np.tanh(log_odds))
 
     def slopes(self, means: Floats) -> Floats:
         """Slopes of log-likelihoods in x - m, beyond those of the Gaussian columns."""

@@ -114,6 +114,21 @@ def test_equal_values_are_no_reason_for_a_group(seed):
     assert any(model.fit(X).n_components_ == 1 for _ in range(3))
 
 
+def test_a_rate_that_noise_moves_to_an_end_is_expected_before_it(seed):
+    """At an end a group has no row with a one: intervals of shares were up to ten times as wide."""
+    rng, sigma = np.random.default_rng(seed), 0.04
+    columns = NonnormalColumns(-np.ones(1), np.ones(1), np.ones(1))
+    true = rng.uniform(-1, 1, 4_000_000)
+    released = true + sigma * rng.standard_normal(len(true))
+    for at in (-1.05, -1.0, -0.95, 0.3, 1.0):
+        alike = true[np.abs(released - at) < 0.005]
+        expected = np.tanh(np.arctanh(np.clip(alike, -0.998, 0.998)).mean())
+        found = columns.expected(np.array([[at]]), np.array([[sigma]]))
+        assert found == pytest.approx(expected, abs=0.003)
+        exact = columns.expected(np.array([[at]]), np.zeros((1, 1)))
+        assert exact == pytest.approx(np.clip(at, -0.998, 0.998), abs=1e-6)
+
+
 def test_files_and_units_keep_nonnormal_columns(tmp_path, seed):
     X, _ = patients(np.random.default_rng(seed), 3000)
     model = PrivateGaussianMixture(
