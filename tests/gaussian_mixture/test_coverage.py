@@ -666,6 +666,7 @@ def test_groups_that_are_skewed_in_a_column_have_no_intervals(names, seed):
         assert np.isnan(model.means_interval()).all()
 
 
+@pytest.mark.filterwarnings("ignore:Intervals of column 1")
 def test_intervals_count_values_far_out_that_second_moments_show(seed):
     """Clips move the mean of a column with 1 % of values at ten deviations by two deviations."""
     rng, n = np.random.default_rng(seed), 20_000

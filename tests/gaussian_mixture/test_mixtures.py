@@ -539,6 +539,7 @@ def test_means_are_as_precise_as_the_observed_cells_of_their_column():
     np.testing.assert_allclose(std[0], (n_rows * shares) ** -0.5, rtol=0.06)
 
 
+@pytest.mark.filterwarnings("ignore:Intervals of age")
 def test_one_cloud_of_heavy_tails_is_one_place_in_the_table(seed):
     X = np.random.default_rng(seed).standard_t(2.5, (40_000, 2)) * [3.0, 0.2] + [60.0, 1.7]
     ranges = {"age": (30.0, 90.0), "height": (0.0, 3.4)}
