@@ -612,9 +612,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
         Notes
         -----
-        They are normal intervals by the information matrix of the fitted law, wider by the
-        estimated distance to convergence, which follows from how far the second half of the EM
-        steps moved. Their limits:
+        They are normal intervals by the information that rows without labels have of the fitted
+        law: where groups overlap it is less, and noise and chance count for more. Their limits:
 
         - They are for the groups shown; another run may find other groups.
         - Rows of a tail may count as another group's. Intervals of all columns count how far EM
@@ -632,9 +631,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
           half moved is counted: of 90% intervals 8 or 9 in 10 hold, but 7 of fewer than 1,500 rows
           with an epsilon of 2, or with little epsilon of a column that most rows lack. Where they
           are missing for values that are not seen, intervals are for rows with the column.
-        - Steps that noise leaves unfinished show small groups smaller and farther out than they
-          are.
-
         **Privacy.** Made of released values alone; costs nothing.
 
         Examples

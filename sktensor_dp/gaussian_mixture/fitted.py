@@ -50,7 +50,8 @@ class SavedMixture(SavedState):
             StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
             rates=Numbers("s+"),
         ),
-        moved=Numbers("kp"), missed=Numbers("kw+"), spread=Numbers("kd+"),
+        ratio=Real("+"), apart=Real("+"),
+        moved=Numbers("kp"), missed=Numbers("kw+"), unsure=Numbers("kw+"), spread=Numbers("kd+"),
         observed=Numbers("kd+"), most_observed=Numbers("kd+"),
     )] = ABSENT  # fmt: skip
     _nonnormal: Annotated[NonnormalColumns, Part(
@@ -66,8 +67,12 @@ class SavedMixture(SavedState):
         if self._mean_errors is not ABSENT:
             is_whole = self._mean_errors.moved.shape == (k, n_scores(1, d))
             require(is_whole, "moved must have a column for each parameter of a group")
-            is_whole = self._mean_errors.missed.shape == (k, 1 + d)
-            require(is_whole, "missed must have a column for the weight and each mean of a group")
+            shapes = {self._mean_errors.missed.shape, self._mean_errors.unsure.shape}
+            is_whole = shapes == {(k, 1 + d)}
+            require(
+                is_whole,
+                "missed and unsure must have a column for the weight and each mean of a group",
+            )
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -133,7 +138,9 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
     covariances = model.covariances * np.outer(halves, halves)
     estimator.covariances_ = in_sklearn_shape(covariances, estimator.covariance_type)
     if (errors := vars(estimator).get("_mean_errors")) is not None:
-        estimator._mean_errors = replace(errors, missed=np.insert(halves, 0, 1.0) * errors.missed)
+        scales = np.insert(halves, 0, 1.0)
+        moved = {name: scales * getattr(errors, name) for name in ("missed", "unsure")}
+        estimator._mean_errors = replace(errors, **moved)
     ends = None
     if (nonnormal := vars(estimator).get("_nonnormal")) is not None:
         estimator._nonnormal = nonnormal.moved((low + high) / 2, halves)

@@ -34,7 +34,8 @@ def errors_of(model: Any) -> ParameterErrors | None:
     if not hasattr(model, "_mean_errors"):
         return None
     n_units = max(round(model.privacy_report_.n_units), 2)
-    return parameter_errors(gaussians_of(model), model._mean_errors, n_units, as_generator(0))
+    kind, errors = model.covariance_type, model._mean_errors
+    return parameter_errors(gaussians_of(model), errors, n_units, as_generator(0), kind)
 
 
 def reach_of(level: float) -> float:

@@ -71,7 +71,11 @@ def release_filled(
     none = replace(noise.times(0.0), rates=np.ones(1))
     no_moves = np.zeros_like(moved_from(model, moved))
     most_observed = rows.cells.most_observed[None]
-    return moved, MeanErrors(none, no_moves, missed, spread[None], shares[None], most_observed)
+    errors = MeanErrors(
+        none, 0.0, 0.0, no_moves, missed, np.zeros_like(missed), spread[None], shares[None],
+        most_observed,
+    )  # fmt: skip
+    return moved, errors
 
 
 def projected(means: Floats, variances: Floats, radius: float) -> Floats:

@@ -38,13 +38,17 @@ ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 # covariance, factor and whitener. For each sphere when spheres are merged: its own, a factor, and
 # that of a merged one. For each group in a step: the sum, its rest, an addend and a product, in
 # whose place the model with factors and whiteners comes later (4); the average and its frames (2);
-# released shapes (1); temporaries (5); and for missing cells an inverse and parts (5). Single ones:
-# second moments, covariances, and the workspaces of LAPACK.
-LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 17, 12
+# given ones and scores of earlier, later and new steps, and differences of these (8); released
+# shapes (1); temporaries (5); and for missing cells an inverse and parts (5). Single ones: second
+# moments, covariances, and the workspaces of LAPACK.
+LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 25, 12
 # Most (p, p) matrices of the p entries of a shape where cells of groups are missing: for each group
 # information, its symmetric part and eigenvectors, and a temporary; of one group its addends (5)
 # and a copy and the workspace of LAPACK.
 INFORMATION_MATRICES, SINGLE_INFORMATION = 4, 8
+# Most (p, p) matrices of all p parameters when groups move to where steps lead: products of scores,
+# derivatives and their sums (4), directions (2), noise (4), and an estimate with temporaries (6).
+SETTLED = 16
 # Most parameters for which `means_interval` decomposes the information matrix.
 MOST_SCORES = 5000
 # A forecast knows no data: it says what may hide groups, or leave several without intervals.
@@ -162,6 +166,7 @@ def check_memory(k: int, n_features: int) -> None:
     held = matrices * (d + 1) ** 2 + candidates + a_pair * n_spheres**2 + WORKSPACE
     if k > 1 and n_scores(k, n_features) <= MOST_SCORES:
         held += (INFORMATION_MATRICES * k + SINGLE_INFORMATION) * n_unique(n_features, 2) ** 2
+        held += SETTLED * n_scores(k, n_features) ** 2
     check_feasible(held, fit, "Fit fewer of either.")
 
 

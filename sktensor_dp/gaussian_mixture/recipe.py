@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from sktensor_dp.gaussian_mixture.step_release import (
 )
 from sktensor_dp.gaussian_mixture.tails import one_valued, release_tails
 from sktensor_dp.mixtures.clipping import bounded_rows, clip_for_rows, clipping_at
+from sktensor_dp.mixtures.fixed_point import fixed_point, given_mixture
 from sktensor_dp.mixtures.gaussians import (
     Gaussians,
     fitted_to,
@@ -42,8 +44,8 @@ from sktensor_dp.mixtures.gaussians import (
 )
 from sktensor_dp.mixtures.m_step import (
     LEAST_VARIANCE,
+    MeanScores,
     StepMoments,
-    StepNoise,
     WhitenedStatistics,
     average_with_step,
     carried_variances,
@@ -59,7 +61,7 @@ from sktensor_dp.mixtures.start import (
     small_spheres,
     spheres_after_step,
 )
-from sktensor_dp.mixtures.uncertainty import MeanErrors, moved_from
+from sktensor_dp.mixtures.uncertainty import MeanErrors, NoiseOfScores, moved_by, moved_from
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
@@ -79,6 +81,14 @@ UNEVEN = (
     "count each person by the part of their rows that have it. For averages over persons give one "
     "row of averages for each."
 )
+
+
+class ReleasedSteps(NamedTuple):
+    """Mixture after some EM steps, averaged moments, and what the last step released."""
+
+    model: Gaussians
+    average: StepMoments
+    statistics: WhitenedStatistics
 
 
 def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
@@ -127,40 +137,73 @@ def release_mixture(
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
-    earlier, average, _ = release_steps(ask, ball, plan, second, start, n_first // 2)
+    early, average, _ = release_steps(ask, ball, plan, second, start, n_first // 2)
     rest = n_first - n_first // 2
-    model, average, noise = release_steps(ask, ball, plan, second, earlier, rest, average)
+    model, average, statistics = release_steps(ask, ball, plan, second, early, rest, average)
     gains, chosen, k = release_number(ask, ball, plan, model)
     mean_square = float(chosen.weights @ np.square(chosen.means).sum(axis=1))
     most = len(model.weights)
     cells = release_cells_of_groups(ask, ball, plan, chosen) if by_group else None
     if k == 1:
-        noise = noise.times(most**0.5)  # a merged group may have the noise of all its parts
+        noise = average.noise_of(statistics).times(
+            most**0.5
+        )  # a merged group may have the noise of all its parts
         observed = cells.observed if cells else observed_by_column(ball, second, chosen)
         tails = release_tails(ask, ball, plan, second, chosen, noise, observed)
         left = np.zeros_like(chosen.means)
         if observed_overall(ball, second) < 1:
-            left = unfinished(earlier, chosen, noise, observed)
+            left = unfinished(early, chosen, noise, observed)
         found, errors = release_filled(ask, ball, plan, second, chosen, noise, left)
+        skewness = tails.skewness
     else:
+        # Earlier steps were of other groups if some were joined since.
+        of_these = replace(average, scores=None) if k == most else None
+        earlier = average.scores if k == most else None
         n_last = plan.n_steps - n_first
-        of_these = average if k == most else None  # earlier steps were of other groups otherwise
         if cells is not None:  # the first step that knows them moves far: it is no sign of others
             chosen, of_these, _ = release_steps(ask, ball, plan, second, chosen, 1, of_these, cells)
             n_last -= 1
-        found, _, noise = release_steps(ask, ball, plan, second, chosen, n_last, of_these, cells)
-        n_without = plan.n_steps - len(noise.rates)
-        noise = replace(noise, rates=np.append(np.zeros(n_without), noise.rates))
+        last = release_steps(ask, ball, plan, second, chosen, n_last, of_these, cells)
         if cells is None:  # none is missing, or noise hides it
             cells = Cells(*np.ones((3, k, plan.n_features)))
-        tails = release_tails(ask, ball, plan, second, found, noise, cells.observed)
-        # Where a group has one value, clips may take all rows with another one. A long tail in any
-        # column makes steps lead to other groups.
-        unknown = one_valued(found, ball.radius) | are_long(tails.skewness).any()
-        spread = np.where(unknown, 0.0, tails.spread)
-        moved = moved_from(chosen, found)
-        errors = MeanErrors(noise, moved, tails.missed, spread, cells.observed, cells.most_observed)
-    return FittedMixture(found, gains, mean_square, tails.skewness, errors)
+        found, errors, skewness = release_settled(ask, ball, plan, second, last, earlier, cells)
+    return FittedMixture(found, gains, mean_square, skewness, errors)
+
+
+def release_settled(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, last: ReleasedSteps,
+    earlier: MeanScores | None, cells: Cells,
+) -> tuple[Gaussians, MeanErrors, Floats]:  # fmt: skip
+    """Move several groups to where the last steps and earlier ones lead, and release their tails.
+
+    Returns the groups, errors of their means, and the skewness of columns.
+    """
+    found, average, statistics = last
+    noise, scores = average.noise_of(statistics), average.scores
+    rates = np.append(np.zeros(plan.n_steps - len(noise.rates)), noise.rates)
+    noise = replace(noise, rates=rates)
+    tails = release_tails(ask, ball, plan, second, found, noise, cells.observed)
+    # Where a group has one value, clips may take all rows with another one. A long tail in any
+    # column makes steps lead to other groups.
+    unknown = one_valued(found, ball.radius) | are_long(tails.skewness).any()
+    spread, unsure = np.where(unknown, 0.0, tails.spread), np.zeros_like(tails.missed)
+    assert scores is not None  # there was no merge
+    given, by = given_mixture(scores, found), NoiseOfScores(noise, 0.0, 0.0)
+    if plan.has_intervals:
+        settled, given, by = fixed_point(
+            scores, earlier, statistics.noise, found, cells.observed, ask.n_units,
+            plan.covariance_type,
+        )  # fmt: skip
+        # With a tail steps lead to other groups than there are: go there as far as it is unlikely.
+        way = np.column_stack([settled.weights - found.weights, settled.means - found.means])
+        unsure = math.sqrt(tails.normal * (1 - tails.normal)) * np.abs(way)
+        moved = moved_by(found, -tails.normal * moved_from(settled, found))
+        found = gaussians_after_step(found, average.of(moved), statistics, ball.radius, ask.n_units)
+    errors = MeanErrors(
+        replace(by.later, rates=rates), by.ratio, by.apart, moved_from(given, found),
+        tails.missed, unsure, spread, cells.observed, cells.most_observed,
+    )  # fmt: skip
+    return found, errors, tails.skewness
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
@@ -235,8 +278,8 @@ def after_spare(
 def release_steps(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     n_steps: int, average: StepMoments | None = None, cells: Cells | None = None,
-) -> tuple[Gaussians, StepMoments, StepNoise]:  # fmt: skip
-    """Release one or more EM steps; return the mixture after them, averaged moments, their noise.
+) -> ReleasedSteps:  # fmt: skip
+    """Release one or more EM steps.
 
     The average is over these steps and those of an earlier `average`.
     """
@@ -261,7 +304,7 @@ def release_steps(
     if len(model.weights) > plan.n_components:  # groups to spare, of a start
         model, average = after_spare(plan, model, average, statistics, ball.radius)
         model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
-    return model, average, average.noise_of(statistics)
+    return ReleasedSteps(model, average, statistics)
 
 
 def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> MixturePlan:

@@ -39,6 +39,7 @@ class TailErrors(NamedTuple):
     skewness: Floats  # (d,): expected deviation of logs of `shared_tails`
     missed: Floats  # (k, 1 + d): errors of weights and means by clips and traded rows
     spread: Floats  # (k, d): true over fitted deviation
+    normal: float  # probability that no column has a tail
 
 
 def release_tails(
@@ -62,10 +63,12 @@ def release_tails(
         is_cut = plan.nonnormal.longest(model.means[:, places]).max(axis=0) > plan.clip.far
         shared.logs[places], shared.spread[places], far_out[:, places] = 0.0, 1.0, 0.0
         shared.cut[places] *= is_cut
+        shared.normal[places] = 1.0
     cut = np.square(model.factors) @ np.square(shared.cut)
     missed = traded
     missed[:, 1:] = np.sqrt(cut + far_out**2 + traded[:, 1:] ** 2)
-    return TailErrors(shared.logs, missed, np.tile(shared.spread, (len(weights), 1)))
+    spread = np.tile(shared.spread, (len(weights), 1))
+    return TailErrors(shared.logs, missed, spread, float(shared.normal.prod()))
 
 
 def skew_of_groups(

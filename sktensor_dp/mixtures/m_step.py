@@ -1,6 +1,6 @@
 """M step of mixtures: noisy whitened statistics, averaged over steps and shrunk by their noise."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +62,35 @@ class WhitenedStatistics:
 
 
 @dataclass(frozen=True, eq=False)
+class MeanScores:
+    """Means over steps of the mixtures that they were given, and of scores there by their releases.
+
+    Scores are means over rows of responsibilities r, of r (x - m) and of r ((x - m)(x - m)' - C).
+    """
+
+    n_steps: int
+    weights: Floats  # (k,)
+    means: Floats  # (k, d)
+    covariances: Floats  # (k, d, d)
+    of_weights: Floats  # (k,): less the given ones
+    of_means: Floats  # (k, d)
+    of_covariances: Floats  # (k, d, d); (1, d, d) for all groups if they share a covariance
+
+    @property
+    def given(self) -> tuple[Floats, Floats, Floats]:
+        """Mean weights, means and covariances that steps were given."""
+        return self.weights, self.means, self.covariances
+
+    def with_step(self, step: "MeanScores") -> "MeanScores":
+        """Means with one more step."""
+        n_steps = self.n_steps + step.n_steps
+        names = [one.name for one in fields(self) if one.name != "n_steps"]
+        moves = {name: getattr(step, name) - getattr(self, name) for name in names}
+        found = {name: getattr(self, name) + move / n_steps for name, move in moves.items()}
+        return MeanScores(n_steps, **found)
+
+
+@dataclass(frozen=True, eq=False)
 class StepMoments:
     """Moments averaged over steps, in the coordinates of the data."""
 
@@ -80,6 +109,7 @@ class StepMoments:
     weight_variances: Floats  # (k,): of noise on weights, over that of one step
     least_variances: Floats  # (k,): the same, had rates been those of least noise
     off: Floats  # (k,): probability that the average was off in the last step
+    scores: MeanScores | None  # of all steps, from the last merge of groups on
 
     @property
     def step_weights(self) -> Floats:
@@ -125,6 +155,7 @@ class StepMoments:
             given_firsts=members @ self.given_firsts, given_seconds=given_seconds,
             weight_variances=members @ self.weight_variances,
             least_variances=members @ self.least_variances, off=means_over @ self.off,
+            scores=None,
         )  # fmt: skip
 
     def converged(self, model: Gaussians, information: ObservedInformation) -> "StepMoments":
@@ -157,6 +188,15 @@ class StepMoments:
             self, firsts=given + moves[-1], seconds=self.given_seconds + scatters,
             steps=np.concatenate([self.steps[:, :, :1], steps], axis=2),
         )  # fmt: skip
+
+    def of(self, model: Gaussians) -> "StepMoments":
+        """Moments of a `model`, with the noise of these."""
+        seconds = model.weights[:, None, None] * model.covariances
+        seconds = seconds + _weighted_squares(model.weights, model.means)
+        if len(self.seconds) < len(seconds):
+            seconds = seconds.sum(axis=0, keepdims=True)
+        firsts = model.weights[:, None] * model.means
+        return replace(self, weights=model.weights, firsts=firsts, seconds=seconds)
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
@@ -197,7 +237,17 @@ def average_with_step(
         weight_variances=(1 - rates) ** 2 * average.weight_variances + rates**2,
         least_variances=(1 - least) ** 2 * average.least_variances + least**2,
         off=off,
+        scores=_mean_scores(average, new, statistics),
     )  # fmt: skip
+
+
+def _mean_scores(
+    average: StepMoments, new: StepMoments, statistics: WhitenedStatistics
+) -> MeanScores | None:
+    """Mean scores with those of a step: of this alone where it has no noise."""
+    if average.scores is None or new.scores is None or statistics.noise.weight == 0:
+        return new.scores
+    return average.scores.with_step(new.scores)
 
 
 def carried_variances(
@@ -364,6 +414,16 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
         given_firsts=(weights[:, None] * means)[None],
         given_seconds=given_seconds,
         rates=ones[:, None], weight_variances=ones, least_variances=ones, off=ones,
+        scores=_scores_of(model, weights, moves, whitened - np.eye(d) * counts[:, None, None]),
+    )  # fmt: skip
+
+
+def _scores_of(model: Gaussians, weights: Floats, moves: Floats, whitened: Floats) -> MeanScores:
+    """Scores of a step that was given `model`, by released weights, moves and whitened shapes."""
+    factors = model.factors[: len(whitened)]
+    return MeanScores(
+        1, model.weights, model.means, model.covariances, weights - model.weights, moves,
+        factors @ whitened @ factors.swapaxes(1, 2),
     )  # fmt: skip
 
 

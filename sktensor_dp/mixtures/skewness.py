@@ -103,6 +103,7 @@ class SharedTails(NamedTuple):
     square: Floats  # root mean square of the squared deviation, as moves of means grow with it
     cut: Floats  # root mean square of the `cut` of `Tails`
     spread: Floats  # root mean square of the `spread` of `Tails`
+    normal: Floats  # probability that there is none
 
 
 def shared_tails(shifts: Floats, noise: Floats, parts: Floats, tails: Tails) -> SharedTails:
@@ -122,5 +123,6 @@ def shared_tails(shifts: Floats, noise: Floats, parts: Floats, tails: Tails) -> 
     prior[0] += defaults.NORMAL
     odds *= prior
     odds /= odds.sum(axis=-1, keepdims=True)
+    is_normal = logs == logs[0]
     square, cut, spread = (np.sqrt(odds @ np.square(one)) for one in (logs**2, cut, spread))
-    return SharedTails(odds @ logs, square, cut, spread)
+    return SharedTails(odds @ logs, square, cut, spread, odds @ is_normal)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import null_space
 
 from sktensor_dp.mixtures.gaussians import (
     Gaussians,
@@ -19,11 +20,11 @@ from sktensor_dp.mixtures.gaussians import (
 )
 from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.observed_information import (
-    ObservedInformation,
     missing_places,
     observed_information,
     shape_entries,
 )
+from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -31,8 +32,6 @@ from sktensor_dp.tensor.symmetric import n_unique
 # fewer than `FEWEST`. Of these `ALIKE` have the same missing cells, and scores of `TOGETHER` are
 # multiplied at once.
 ROWS, FEWEST, ALIKE, TOGETHER = 20, 10_000, 4, 500
-# Least part of the information of labelled rows: steps converge as slowly for any smaller one.
-LEAST_PART = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +39,24 @@ class MeanErrors:
     """Numbers by which errors of the means of k groups are estimated."""
 
     noise: StepNoise  # of averaged statistics
-    moved: Floats  # (k, p): `moved_from`, of the last half of steps; 0 for one group
+    ratio: float  # of the numbers of earlier and of later steps, as `NoiseOfScores` has it
+    apart: float  # of what they were given
+    moved: Floats  # (k, p): `moved_from` what steps were given, on average; 0 for one group
     # (k, 1 + d): errors of weights and means by tails; for one group by noise, filling and steps.
     missed: Floats
+    unsure: Floats  # (k, 1 + d): errors of going where steps lead, as tails are possible
     spread: Floats  # (k, d): true over fitted deviation; 0 in columns where it is unknown
     observed: Floats  # (k, d): estimated shares of cells that are observed
     most_observed: Floats  # (k, d): the largest that noise allows
 
+    @property
+    def noise_of_scores(self) -> "NoiseOfScores":
+        """Noise of mean scores."""
+        return NoiseOfScores(self.noise, self.ratio, self.apart)
+
     def in_order(self, order: Integers) -> "MeanErrors":
         """Errors of the groups of the indices `order`."""
-        of_groups = ("moved", "missed", "spread", "observed", "most_observed")
+        of_groups = ("moved", "missed", "unsure", "spread", "observed", "most_observed")
         return replace(self, **{name: getattr(self, name)[order] for name in of_groups})
 
 
@@ -68,12 +75,35 @@ def moved_from(before: Gaussians, model: Gaussians) -> Floats:
     shapes = shapes - model.whiteners @ before.covariances @ model.whiteners.swapaxes(1, 2)
     whitened = model.stretches * np.einsum("jab,jb->ja", model.whiteners, means)
     # Of one group the shape does not move the mean, by symmetry.
-    entries = shape_entries(_stretched(shapes, model)) * (len(weights) > 1)
+    entries = shape_entries(stretched(shapes, model)) * (len(weights) > 1)
     moved = np.hstack([weights[:, None] / model.weights[:, None], whitened, entries])
     return moved * np.sqrt(model.weights)[:, None]
 
 
-def _stretched(shapes: Floats, model: Gaussians) -> Floats:
+def moved_by(model: Gaussians, moves: Floats) -> Gaussians:
+    """Mixture whose parameters are those of `model` and `moves`, as `moved_from` has them."""
+    d, moves = model.means.shape[1], moves / np.sqrt(model.weights)[:, None]
+    shifts = moves[:, 1 : 1 + d] / model.stretches
+    shapes = np.eye(d) + unstretched(moves[:, 1 + d :], model)
+    # Variances of nonnormal columns, which moves lack, may have held it positive.
+    shapes = np.array([clip_eigenvalues(one, LEAST_OF_LARGEST, np.inf) for one in shapes])
+    covariances = model.factors @ shapes @ model.factors.swapaxes(1, 2)
+    weights = model.weights * (1 + moves[:, 0])
+    means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
+    return Gaussians(weights / weights.sum(), means, covariances, nonnormal=model.nonnormal)
+
+
+def unstretched(entries: Floats, model: Gaussians) -> Floats:
+    """Whitened matrices (k, d, d) of which these are the `shape_entries` in true deviations."""
+    d = model.means.shape[1]
+    first, second = np.triu_indices(d)
+    found = np.zeros((len(entries), d, d))
+    found[:, first, second] = entries * np.where(first == second, np.sqrt(2), 1.0)
+    found[:, second, first] = found[:, first, second]
+    return found / model.stretches[:, :, None] / model.stretches[:, None]
+
+
+def stretched(shapes: Floats, model: Gaussians) -> Floats:
     """Whitened matrices (..., k, d, d) in true deviations, without variances of nonnormal columns.
 
     These are no parameters, as they follow from the means.
@@ -139,31 +169,36 @@ class ParameterErrors:
 
 
 def parameter_errors(
-    model: Gaussians, parts: MeanErrors, n_rows: int, rng: np.random.Generator
+    model: Gaussians, parts: MeanErrors, n_rows: int, rng: np.random.Generator, kind: str = "full"
 ) -> ParameterErrors:
-    """Errors of weights and means near the fixed point of EM.
+    """Errors of weights and means of a mixture whose covariances are of this `kind`.
 
     They are by sampling of `n_rows`, and as `parts` say; NaN where a `spread` of the column is 0.
     """
     k, d = model.means.shape
     is_unknown = parts.spread == 0
-    information, overlaps = _information(model, parts, rng)
-    # Of one group steps have no factors, and `missed` counts errors of shapes.
-    seen = observed_information(model, parts.observed) if k > 1 else None
-    steps = _errors_of_steps(model, parts, information, n_rows, seen)
-    steps.by_sampling[:, 1:] *= np.maximum(parts.spread, 1)[:, :, None]
+    given = moved_by(model, -parts.moved) if parts.moved.any() else model
+    information = information_of(model, given, parts.observed, rng)
+    by = parts.noise_of_scores
+    found = estimated(information, (given, model), by, n_rows, kind)
     # A score is a relative change of a weight, or a shift, times the weight's root.
-    roots = np.sqrt(model.weights)[:, None, None]
-    errors = np.concatenate([steps.unmoved[..., None], *steps[1:]], axis=2)
-    factors = model.factors / model.stretches[:, None]
-    errors = np.concatenate([roots * errors[:, :1], factors @ errors[:, 1:] / roots], axis=1)
+    roots, factors = np.sqrt(model.weights), model.factors / model.stretches[:, None]
+    rows = directions(model, kind).reshape(k, n_scores(1, d), -1)[:, : 1 + d]
+    of_means = factors @ rows[:, 1:] / roots[:, None, None]
+    rows = np.concatenate([roots[:, None, None] * rows[:, :1], of_means], axis=1)
+    wider = rows.copy()
+    wider[:, 1:] *= np.maximum(parts.spread, 1)[:, :, None]
+    rows, wider = rows.reshape(k * (1 + d), -1), wider.reshape(k * (1 + d), -1)
+    products = rows @ (found.covariance - found.by_sampling) @ rows.T
+    products += wider @ found.by_sampling @ wider.T
     if is_unknown.any():  # how groups share its rows is not known: they may be any other's
-        errors = np.concatenate([errors, _traded(model, overlaps)], axis=2)
-    errors = errors.reshape(k * (1 + d), -1)
-    products = (errors @ errors.T).reshape(k, 1 + d, k, 1 + d)
-    for j, missed in enumerate(parts.missed):
-        products[j, :, j] += np.diag(np.square(missed))
-    if seen is not None:
+        traded = _traded(model, information.overlaps).reshape(k * (1 + d), -1)
+        products += traded @ traded.T
+    products = products.reshape(k, 1 + d, k, 1 + d)
+    for j, squares in enumerate(np.square(parts.missed) + np.square(parts.unsure)):
+        products[j, :, j] += np.diag(squares)
+    if k > 1:  # of one group `missed` counts errors of shapes
+        seen = observed_information(model, parts.observed)
         noise_of_entries = np.square(parts.noise.shape / model.weights) / 2
         by_shapes = seen.errors_by_shapes(noise_of_entries, 1 / (n_rows * model.weights))
         for j, factor in enumerate(model.factors):
@@ -183,162 +218,154 @@ def _traded(model: Gaussians, overlaps: Floats) -> Floats:
     return np.concatenate([overlaps[:, None], moves], axis=1)
 
 
-def _strides(model: Gaussians, by: MeanErrors, seen: ObservedInformation | None) -> Floats:
-    """Symmetric roots (k, p, p) of factors on steps: more than 1 on means with missing cells.
+class NoiseOfScores(NamedTuple):
+    """Noise of mean scores of later steps, and how much earlier ones add to these."""
 
-    Without information of what is `seen`, as of one group, there are none.
+    later: StepNoise  # of means over later steps
+    ratio: float  # of the numbers of earlier and of later steps
+    apart: float  # length of the way from what earlier steps were given to what later ones were
+
+    def combined(
+        self, information: "Information", given: Gaussians, kind: str
+    ) -> tuple[Floats, Floats]:
+        """Covariance (p, p) of noise, and part (p, p) that earlier steps have in mean scores.
+
+        Where rows tell less than labelled ones, scores of mixtures that are far off are not those
+        that a straight line gives: these errors are taken to be as large as the way.
+        """
+        along = directions(given, kind)
+        noise = _noise_of_scores(self.later, given, kind) / np.sqrt(given.weights)[:, None]
+        later = (along.T * np.square(noise.ravel())) @ along
+        if self.ratio == 0 or not later.any():
+            return later, np.zeros_like(later)
+        lacks = np.eye(len(later)) - along.T @ information.of_scores @ along
+        earlier = later / self.ratio + self.apart**2 * lacks @ lacks.T
+        part = np.linalg.solve(later + earlier, later).T
+        return np.asarray(later - part @ later), np.asarray(part)
+
+
+class Estimate(NamedTuple):
+    """Parameters by mean scores, as a Bayesian has them: in `directions` of the parameters."""
+
+    gains: Floats  # (p, p): moves of parameters for each score
+    covariance: Floats  # (p, p): of all errors
+    by_sampling: Floats  # (p, p): part of it by sampling of rows
+
+
+def estimated(
+    information: "Information", given_and_model: tuple[Gaussians, Gaussians],
+    noise: NoiseOfScores,
+    n_rows: int, kind: str,
+) -> Estimate:  # fmt: skip
+    """Estimate of the parameters of a model near mean scores in a given one, with this `noise`.
+
+    Where groups overlap, or cells are missing, rows tell less of a direction than labelled ones:
+    noise and sampling err by as much more. Distances from what was given are a priori one standard
+    error by one labelled row.
+    """
+    given, model = given_and_model
+    of_scores, of_parameters = directions(given, kind), directions(model, kind)
+    by_chance = of_scores.T @ information.of_scores @ of_scores / n_rows
+    variances = noise.combined(information, given, kind)[0] + by_chance
+    derivatives = of_scores.T @ information.derivatives @ of_parameters
+    weighted = np.linalg.solve(variances, derivatives)
+    covariance = np.linalg.inv(derivatives.T @ weighted + np.eye(len(variances)))
+    covariance = (covariance + covariance.T) / 2
+    gains = covariance @ weighted.T
+    return Estimate(gains, covariance, gains @ by_chance @ gains.T)
+
+
+def directions(model: Gaussians, kind: str) -> Floats:
+    """Orthonormal directions (n_scores, p) in which parameters of this `kind` can move.
+
+    Weights add up to 1, and variances of nonnormal columns follow from means.
     """
     k, d = model.means.shape
-    found = np.tile(np.eye(1 + d + n_unique(d, 2)), (k, 1, 1))
-    if seen is None:
-        return found
-    gains = seen.gains_of_means(by.noise.shift / model.weights)
-    values, vectors = np.linalg.eigh(gains)
-    found[:, 1 : 1 + d, 1 : 1 + d] = (vectors * np.sqrt(values)[:, None]) @ vectors.swapaxes(1, 2)
-    return found
-
-
-class _StepErrors(NamedTuple):
-    """Errors of relative weights and of whitened means, times the root of the weight."""
-
-    unmoved: Floats  # (k, 1 + d): what steps are expected to have left
-    by_unmoved: Floats  # (k, 1 + d, p): deviations of that, by each of p directions of scores
-    by_sampling: Floats  # (k, 1 + d, p): deviations, by each direction
-    by_noise: Floats  # (k, 1 + d, p): deviations, by the noise of each of p scores
-
-
-def _errors_of_steps(
-    model: Gaussians, by: MeanErrors, information: Floats, n_rows: int,
-    seen: ObservedInformation | None,
-) -> _StepErrors:  # fmt: skip
-    """Errors of weights and means by EM steps near their fixed point.
-
-    Moves by steps are multiplied by `strides`, their squared roots, where cells are missing. In an
-    eigenvector of the `information` on these scales, rows without labels tell the part f of what
-    labelled rows tell. A step of rate r leaves the part 1 - f r of an error, and all steps a part
-    e. They add (1 - e) / f of the sampling error of scores, whose variance is f / n_rows. What is
-    left follows from how far the second half of the steps `moved` beyond noise; the first may start
-    far away.
-    """
-    k, d = model.means.shape
-    # Scores of what is no parameter are 0: no step moves it.
-    noise, width = by.noise, 1 + d + n_unique(d, 2)
-    strides = _strides(model, by, seen)
-    information = information.reshape(k, width, k, width)
-    information = np.einsum("jab,jbic,icd->jaid", strides, information, strides)
-    information = information.reshape(k * width, k * width)
-    of_parameters = np.eye(len(information))[:, np.diagonal(information) > 0]
-    values, vectors = np.linalg.eigh(of_parameters.T @ information @ of_parameters)
-    vectors = of_parameters @ vectors
-    parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
-    after = _after_steps(noise.rates, parts)
-    strided = np.einsum("jab,jbc->jac", strides, vectors.reshape(k, width, -1))
-    # Rows (k, 1 + d, p) of weights and means, without those of shapes.
-    rows = strided[:, : 1 + d].copy()
-    roots = np.sqrt(model.weights)  # weights add up to 1: they do not change along these
-    rows[:, 0] -= np.outer(roots, roots @ rows[:, 0])
-    shown = np.maximum(after.left_halfway - after.left, 1e-12)  # part of errors that moves show
-    gains = rows * ((1 - after.left) / parts)
-    noise_of_scores = (_noise_of_scores(noise, model) / roots[:, None]).ravel()
-    of_noise = strided.reshape(k * width, -1).T * noise_of_scores
-    noise_of_moves = after.noise_of_moves * np.square(of_noise).sum(axis=1)
-    moved = np.linalg.solve(strides, by.moved[..., None]).ravel()
-    drift, deviation = _drift(vectors.T @ moved, noise_of_moves, shown / np.sqrt(parts))
-    return _StepErrors(
-        rows @ (after.left / shown * drift),
-        by_unmoved=rows * (after.left / shown * deviation),
-        by_sampling=gains * np.sqrt(parts / n_rows),
-        by_noise=(rows * np.sqrt(after.noise)) @ of_noise,
+    first, second = np.triu_indices(d)
+    of_weights = null_space(np.sqrt(model.weights)[None])
+    of_shapes = np.eye(len(first))
+    if kind in ("diag", "spherical"):
+        of_shapes = of_shapes[:, first == second]
+    if kind == "spherical":
+        of_shapes = of_shapes.sum(axis=1, keepdims=True) / np.sqrt(d)
+    elif model.nonnormal is not None:
+        follows = (first == second) & np.isin(first, model.nonnormal.places)
+        of_shapes = of_shapes[:, (of_shapes[follows] == 0).all(axis=0)]
+    of_groups = np.sqrt(model.weights)[:, None] if kind == "tied" else np.eye(k)
+    n_weights, n_shapes = of_weights.shape[1], of_groups.shape[1] * of_shapes.shape[1]
+    found = np.zeros((k, n_scores(1, d), n_weights + k * d + n_shapes))
+    found[:, 0, :n_weights] = of_weights
+    found[:, 1 : 1 + d, n_weights : n_weights + k * d] = np.eye(k * d).reshape(k, d, -1)
+    found[:, 1 + d :, n_weights + k * d :] = np.kron(of_groups, of_shapes).reshape(
+        k, len(first), n_shapes
     )
+    return found.reshape(n_scores(k, d), -1)
 
 
-def _drift(moved: Floats, noise: Floats, shown: Floats) -> tuple[Floats, Floats]:
-    """Means and deviations (p,) of moves without the `noise` (variances), given `moved` (p,).
-
-    A move is the part `shown` of an error. Errors are normal a priori, of one variance in all
-    directions; each size of that variance is as likely.
-    """
-    if not noise.any():
-        return moved, np.zeros_like(moved)
-    noise = np.maximum(noise, 1e-9 * noise.max())
-    scales = np.log(noise / shown**2)
-    grid = np.exp(np.linspace(scales.min() - 4, min(scales.max(), scales.min() + 12) + 4, 60))
-    of_moves = grid[:, None] * shown**2
-    variances = of_moves + noise
-    log_odds = -(np.log(variances / noise) + np.square(moved) / variances).sum(axis=1) / 2
-    odds = np.exp(log_odds - log_odds.max())
-    odds /= odds.sum()
-    kept = of_moves / variances
-    mean = odds @ kept
-    spread = np.maximum(odds @ kept**2 - mean**2, 0.0)
-    return mean * moved, np.sqrt(mean * noise + spread * moved**2)
-
-
-class _AfterSteps(NamedTuple):
-    """Errors after all EM steps, in directions of which rows tell parts (p,) of labelled rows."""
-
-    left: Floats  # part that all steps leave of an error at their start
-    left_halfway: Floats  # part that the first half of them leaves
-    # Variances of noise, relative to that of a direction of which rows tell all: after all steps,
-    # and of the move by the second half.
-    noise: Floats
-    noise_of_moves: Floats
-
-
-def _after_steps(rates: Floats, parts: Floats) -> _AfterSteps:
-    """Errors after steps of these `rates`, where rows tell `parts` f of what labelled rows tell."""
-    left = left_halfway = np.ones(len(parts))
-    noise = noise_halfway = np.zeros(len(parts))
-    of_whole = 0.0
-    for step, rate in enumerate(rates):
-        if step == len(rates) // 2:
-            left_halfway, noise_halfway = left, noise
-        left = left * (1 - rate * parts)
-        noise = noise * (1 - rate * parts) ** 2 + rate**2
-        of_whole = of_whole * (1 - rate) ** 2 + rate**2
-    kept = left / np.maximum(left_halfway, 1e-300)
-    # Of the end less the middle, whose errors have the covariance `kept * noise_halfway`.
-    of_moves = noise + (1 - 2 * kept) * noise_halfway
-    return _AfterSteps(left, left_halfway, noise / of_whole, of_moves / of_whole)
-
-
-def _noise_of_scores(noise: StepNoise, model: Gaussians) -> Floats:
+def _noise_of_scores(noise: StepNoise, model: Gaussians, kind: str) -> Floats:
     """Deviations (k, n_scores / k) of noise on weights, means and unique entries of shapes."""
     k, d = model.means.shape
-    shapes = noise.shape * np.where(np.eye(d), 1, np.sqrt(0.5)) * np.ones((k, 1, 1))
-    entries = shape_entries(_stretched(shapes, model))
+    if kind == "spherical":
+        shapes = noise.size * np.sqrt(d) * np.eye(d) * np.ones((k, 1, 1))
+    else:
+        # Noise of a shape that groups share is that of all together.
+        of_each = noise.shape / (np.sqrt(k) if kind == "tied" else 1.0)
+        shapes = of_each * np.where(np.eye(d), 1, np.sqrt(0.5)) * np.ones((k, 1, 1))
+    entries = shape_entries(stretched(shapes, model))
     return np.hstack([np.full((k, 1), noise.weight), noise.shift * model.stretches, entries])
 
 
-def _information(
-    model: Gaussians, parts: MeanErrors, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Information matrix of a row on all scores, relative to that of a labelled row.
+class Information(NamedTuple):
+    """Means over rows drawn of a model of their scores in it, and in a given mixture."""
 
-    Also returns mean products (k, k) of responsibilities. Cells are missing as `parts` say.
+    of_scores: Floats  # (p, p): products of scores in the given mixture
+    derivatives: Floats  # (p, p): of mean scores there in the parameters of the model
+    mean_scores: Floats  # (p,): there
+    overlaps: Floats  # (k, k): products of responsibilities
+
+
+def information_of(
+    model: Gaussians, given: Gaussians, observed: Floats, rng: np.random.Generator,
+    n_each: int = ROWS,
+) -> Information:  # fmt: skip
+    """Information of a row on all scores in a `given` mixture, relative to that of a labelled row.
+
+    Rows have shares `observed` (k, d) of cells; `n_each` are drawn for each parameter.
     """
-    k, d = model.means.shape
-    n_patterns = max(FEWEST, ROWS * n_scores(k, d)) // ALIKE
-    information, overlaps = np.zeros((n_scores(k, d), n_scores(k, d))), np.zeros((k, k))
-    held: list[Floats] = []  # scores that are not in `information` yet: small products are slow
+    (k, d), p = model.means.shape, n_scores(*model.means.shape)
+    n_patterns = max(FEWEST, n_each * p) // ALIKE
+    mixtures = (given,) if given is model else (given, model)
+    products, sums = np.zeros((p, len(mixtures) * p)), np.zeros((len(mixtures), p))
+    overlaps = np.zeros((k, k))
+    held: list[Floats] = []  # scores that are not in `products` yet: small products are slow
+
+    def add_held() -> None:
+        stacked = np.concatenate([*held, np.zeros((1, len(mixtures), p))])
+        products.__iadd__(stacked[:, 0].T @ stacked.reshape(len(stacked), -1))
+        sums.__iadd__(stacked.sum(axis=0))
+        held.clear()
+
     places = (np.arange(n_patterns) + 0.5) / n_patterns
     groups = np.minimum(np.searchsorted(model.weights.cumsum(), places), k - 1)
     places = missing_places(n_patterns, d, rng)
-    for pattern, of_pattern in patterns_of(places < parts.observed[groups]):
-        of_cells = observed_part(model.factors, model.log_scales, pattern, model.offsets)
+    for pattern, of_pattern in patterns_of(places < observed[groups]):
+        of_cells = [observed_part(m.factors, m.log_scales, pattern, m.offsets) for m in mixtures]
         chosen = np.repeat(groups[of_pattern], ALIKE)
-        for rows in spans(len(chosen), len(information)):
-            drawn = model.sample(chosen[rows], rng)
-            scores, probabilities = _scores(model, drawn, of_cells)
-            held.append(scores.reshape(len(scores), -1))
+        for rows in spans(len(chosen), len(mixtures) * p):
+            drawn, found = model.sample(chosen[rows], rng), list[Floats]()
+            for mixture, cells in zip(mixtures, of_cells, strict=True):
+                scores, probabilities = _scores(mixture, drawn, cells)
+                found.append(scores.reshape(len(scores), -1))
+            held.append(np.stack(found, axis=1))
             overlaps += probabilities.T @ probabilities
             if sum(map(len, held)) >= TOGETHER:
-                stacked = np.concatenate(held)
-                information += stacked.T @ stacked
-                held.clear()
-    stacked = np.concatenate([*held, np.zeros((1, len(information)))])
-    information += stacked.T @ stacked
-    return information / (ALIKE * n_patterns), overlaps / (ALIKE * n_patterns)
+                add_held()
+    add_held()
+    n = ALIKE * n_patterns
+    of_scores, derivatives = products[:, :p] / n, products[:, -p:] / n
+    # Scores in the model have the mean 0 but for chance.
+    mean_scores = (sums[0] - derivatives @ sums[-1]) / n * (given is not model)
+    return Information(of_scores, derivatives, mean_scores, overlaps / n)
 
 
 def _scores(model: Gaussians, rows: Floats, of_cells: ObservedPart) -> tuple[Floats, Floats]:
@@ -349,7 +376,7 @@ def _scores(model: Gaussians, rows: Floats, of_cells: ObservedPart) -> tuple[Flo
     whitened = whitened_rows(rows, model.means, of_cells.whiteners)
     probabilities = responsibilities(of_cells.log_scales + log_odds(whitened, model.slopes))
     outer = whitened[..., :, None] * whitened[..., None, :]
-    products = shape_entries(_stretched(outer - of_cells.projectors, model))
+    products = shape_entries(stretched(outer - of_cells.projectors, model))
     # Responsibilities times 1, E y, and E yy' less its expectation, given the observed cells.
     ones = np.ones((*probabilities.shape, 1))
     shifts = model.stretches * whitened
