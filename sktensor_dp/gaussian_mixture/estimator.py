@@ -631,6 +631,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
           half moved is counted: of 90% intervals 8 or 9 in 10 hold, but 7 of fewer than 1,500 rows
           with an epsilon of 2, or with little epsilon of a column that most rows lack. Where they
           are missing for values that are not seen, intervals are for rows with the column.
+
         **Privacy.** Made of released values alone; costs nothing.
 
         Examples

@@ -16,6 +16,8 @@ from sktensor_dp.topics.shrinkage import LEAST_SHARE
 # Most tokens that are drawn, most pairs of these and topics, which memory holds at once, and the
 # blur of the topics from which a step over them is made.
 DRAWN, PAIRS, BLUR = 2**17, 2**21, 0.2
+# Least square distance of topics: noise may leave equal ones.
+LEAST_SQUARE = 1e-300
 
 
 def sharpened(fitted: FittedTopics, starts: Floats, n_iter: int) -> FittedTopics:
@@ -29,7 +31,8 @@ def sharpened(fitted: FittedTopics, starts: Floats, n_iter: int) -> FittedTopics
     weights, base = fitted.weights[:, None], fitted.weights @ fitted.topics
     away = fitted.topics - base
     moved = fitted.topics - starts / np.maximum(starts.sum(axis=1, keepdims=True), 1e-300)
-    along = (weights * moved * away / base).sum() / (weights * away**2 / base).sum()
+    square = max(float((weights * away**2 / base).sum()), LEAST_SQUARE)
+    along = (weights * moved * away / base).sum() / square
     topics = np.maximum(base + (1 + max(rest * along, 0.0)) * away, LEAST_SHARE * base)
     return replace(fitted, topics=topics / topics.sum(axis=1, keepdims=True))
 
@@ -57,4 +60,4 @@ def step_response(fitted: FittedTopics, n_iter: int) -> float:
         return np.asarray(sums / sums.sum(axis=1, keepdims=True))
 
     lag, away = step(topics) - step(blurred), topics - blurred
-    return float(1 - (lag * away / base).sum() / (away**2 / base).sum())
+    return float(1 - (lag * away / base).sum() / max((away**2 / base).sum(), LEAST_SQUARE))
