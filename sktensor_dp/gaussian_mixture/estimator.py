@@ -75,8 +75,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         a round one, by their known noise; "full" therefore costs little on round groups.
     data_norm : float, "auto" or None, default=None
         Public Euclidean norm, required: samples are scaled down to it in second moments and final
-        means of one group, to a thousand times it where missing cells are counted, else to eight
-        times it. ``"auto"`` spends two percent of the budget on a noisy histogram, and takes the
+        means of one group, to a thousand times it where missing cells are counted beside
+        `nonnormal_features`, else to eight times it. ``"auto"`` spends two percent of the budget on a noisy histogram, and takes the
         norm that one sample in a hundred exceeds, or with ``groups`` the mean norm of one group in
         a hundred. Scale columns of different units first (:func:`~sktensor_dp.scale_by_ranges`).
     nonnormal_features : mapping of columns to (low, high), optional
@@ -391,11 +391,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         """
         model = gaussians_of(self)
         return np.diagonal(model.covariances, axis1=1, axis2=2) / np.square(model.stretches)
-
-    @property
-    def full_covariances_(self) -> Floats:
-        """Covariances (n_components_, n_features, n_features), whatever the ``covariance_type``."""
-        return gaussians_of(self).covariances
 
     @property
     def places_(self) -> Integers:

@@ -71,8 +71,8 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 # Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
 # overlap, hundreds of steps that gain little more each may together gain as much as a group.
 NEAREST_GAIN = 1e-6
-# Share of missing cells that hardly moves averages: a fit warns where noise may hide more, or where
-# a column surely lacks some.
+# Share of missing cells that hardly moves averages: where noise may hide more, a fit counts them, and
+# one to persons warns, as where a column surely lacks some.
 FEW_MISSING = 0.05
 
 # For fits to persons, unless released numbers show that no cell is missing.
@@ -102,7 +102,7 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
         ball, unseen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
     share, error = observed_as_released(ball, second)
-    # To count the cells of complete rows costs a step, not to count others far more.
+    # Counting the cells of complete rows costs a step; leaving out those of others costs far more.
     may_miss = share < 1 - error - 1e-9 or share - 2 * error < 1 - FEW_MISSING
     counts = plan.n_components > 1 and may_miss
     if plan.nonnormal is not None:
@@ -145,9 +145,8 @@ def release_mixture(
     most = len(model.weights)
     cells = release_cells_of_groups(ask, ball, plan, chosen) if by_group else None
     if k == 1:
-        noise = average.noise_of(statistics).times(
-            most**0.5
-        )  # a merged group may have the noise of all its parts
+        # A merged group may have the noise of all its parts.
+        noise = average.noise_of(statistics).times(most**0.5)
         observed = cells.observed if cells else observed_by_column(ball, second, chosen)
         tails = release_tails(ask, ball, plan, second, chosen, noise, observed)
         left = np.zeros_like(chosen.means)
@@ -209,8 +208,8 @@ def release_settled(
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
     """Start of all groups: small spheres that EM steps of their own move, merged.
 
-    Spheres are spread over the leading directions of `second`, released moments. The start of a
-    single group is the Gaussian of these moments.
+    Spheres are spread over the leading directions of the covariance of `second`, released moments.
+    The start of a single group is the Gaussian of these moments.
     """
     rng = as_generator(plan.random_state)
     d, radius = plan.n_features, ball.radius

@@ -46,7 +46,7 @@ def release_tails(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     noise: StepNoise, observed: Floats,
 ) -> TailErrors:  # fmt: skip
-    """Release shifts of early clipped rows, and estimate tails by them."""
+    """Release shifts of rows clipped early, and estimate tails by them."""
     early = clipping_at(plan.n_features, EARLY)
     shifts, of_shifts = _release_shifts(ask, ball, model, early)
     weights = np.maximum(model.weights, LEAST_WEIGHT)
@@ -77,7 +77,7 @@ def skew_of_groups(
 ) -> tuple[SharedTails, Floats]:  # fmt: skip
     """Tails that groups share, and errors (k, 1 + d) by rows that they trade.
 
-    `shifts` (k, d) of early clipped rows have noise of these `deviations` (k,).
+    `shifts` (k, d) of rows clipped early have noise of these `deviations` (k,).
     """
     k, d = shifts.shape
     tails = log_normal_tails(plan.clip, early)
@@ -119,7 +119,7 @@ def missed_far_out(
     """Errors (k, d) of means by values far beyond clips, which `second` moments show.
 
     Such values raise mean squares. They also move the means by clipped steps, and `shifts` (k, d)
-    of early clipped rows, with noise of these `deviations` (k,), show these moves. If there are no
+    of rows clipped early, with noise of these `deviations` (k,), show these moves. If there are no
     such values, noise shows some in a column in `FALSE_ALARMS` of fits.
     """
     k, d = model.means.shape
