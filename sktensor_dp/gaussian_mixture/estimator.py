@@ -76,9 +76,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     data_norm : float, "auto" or None, default=None
         Public Euclidean norm, required: samples are scaled down to it in second moments and final
         means of one group, to a thousand times it where missing cells are counted beside
-        `nonnormal_features`, else to eight times it. ``"auto"`` spends two percent of the budget on a noisy histogram, and takes the
-        norm that one sample in a hundred exceeds, or with ``groups`` the mean norm of one group in
-        a hundred. Scale columns of different units first (:func:`~sktensor_dp.scale_by_ranges`).
+        `nonnormal_features`, else to eight times it. ``"auto"`` spends two percent of the budget
+        on a noisy histogram, and takes the norm that one sample in a hundred exceeds, or with
+        ``groups`` the mean norm of one group in a hundred. Scale columns of different units first
+        (:func:`~sktensor_dp.scale_by_ranges`).
     nonnormal_features : mapping of columns to (low, high), optional
         Columns, by name or number, of few values, such as 0 and 1 or scores, with many equal
         values, such as zeros or a detection limit, or with a long tail; each with its public ends,
@@ -603,7 +604,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         ------
         ValueError
             If `level` is not in [0, 1); or there are no intervals, as of fewer samples than
-            :meth:`forecast` asks for, or of more than 5000 parameters.
+            :meth:`forecast` asks for, or of more than 1500 parameters.
 
         Notes
         -----

@@ -49,8 +49,8 @@ INFORMATION_MATRICES, SINGLE_INFORMATION = 4, 8
 # Most (p, p) matrices of all p parameters when groups move to where steps lead: products of scores,
 # derivatives and their sums (4), directions (2), noise (4), and an estimate with temporaries (6).
 SETTLED = 16
-# Most parameters for which `means_interval` decomposes the information matrix.
-MOST_SCORES = 5000
+# Most parameters, whose information matrix a fit and `means_interval` decompose: about a minute.
+MOST_SCORES = 1500
 # A forecast knows no data: it says what may hide groups, or leave several without intervals.
 WELL_APART = " if groups are well apart"
 OF_ONE_SIZE = (

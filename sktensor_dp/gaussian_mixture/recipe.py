@@ -71,8 +71,8 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 # Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
 # overlap, hundreds of steps that gain little more each may together gain as much as a group.
 NEAREST_GAIN = 1e-6
-# Share of missing cells that hardly moves averages: where noise may hide more, a fit counts them, and
-# one to persons warns, as where a column surely lacks some.
+# Share of missing cells that hardly moves averages: where noise may hide more, a fit counts them,
+# and one to persons warns, as where a column surely lacks some.
 FEW_MISSING = 0.05
 
 # For fits to persons, unless released numbers show that no cell is missing.
