@@ -208,7 +208,7 @@ class PrivateSearchCV(
     --------
     >>> import numpy as np
     >>> from sktensor_dp import PrivateGaussianMixture, PrivateSearchCV
-    >>> X = [[4.0, 0.0, 0.0], [0.0, 4.0, 0.0]] * 20000
+    >>> X = np.random.default_rng(0).normal([[4, 0, 0], [0, 4, 0]] * 10000)
     >>> mixture = PrivateGaussianMixture(2)
     >>> search = PrivateSearchCV(mixture, {"data_norm": [8.0, 16.0]}, score_bounds=(-20.0, 0.0))
     >>> search.fit(X).privacy_report_.epsilon
