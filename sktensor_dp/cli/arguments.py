@@ -225,7 +225,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(add_help=False, allow_abbrev=False, formatter_class=Help, **options)
-        self.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+        self.options = self.add_argument_group("options")  # the file, too, is under this heading
+        self.options.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
 
     def error(self, message: str) -> NoReturn:
         """Print the error, and where to find help."""
@@ -239,7 +240,9 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
         epilog="sktensor-dp COMMAND --help has an example of each.",
     )  # fmt: skip
     version = f"sktensor_dp {__version__}"
-    top.add_argument("--version", action="version", version=version, help="show the version")
+    top.options.add_argument(
+        "--version", action="version", version=version, help="show the version"
+    )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers: dict[str, Parser] = {}
     for command, (does, example, examples) in COMMANDS.items():
@@ -310,7 +313,7 @@ def _close(misspelt: str, command: str, known: list[str]) -> list[str]:
         (default is not REQUIRED, usage.split()[0]) for names, usage, _, default, does in OPTIONS
         if command in names.split() and word in re.findall(r"(\w{3,}?)s?\b", does)
     ]  # fmt: skip
-    # Of several that are named so the first, which others go with, but one that is lacking before.
+    # Of several options whose help has the word take one that must be given, or else the first.
     first = [option for _, option in sorted(named, key=itemgetter(0))[:1]]
     alike = partial(difflib.get_close_matches, misspelt, known, 1)
     return alike(cutoff=0.75) or first or alike(cutoff=0.6)
@@ -358,11 +361,11 @@ def _add(
     """Add an option, or the file, by its name and the names of the values that follow it."""
     if name.isupper():  # the file, or files
         nargs = {REQUIRED: None, LIST: "+", None: "?"}[default]
-        group = parser._optionals  # under one heading with the options
-        group.add_argument(name.lower(), metavar=name, help=does, nargs=nargs, type=reader)
+        options = parser.options
+        options.add_argument(name.lower(), metavar=name, help=does, nargs=nargs, type=reader)
         return
     if not values:
-        parser.add_argument(name, action="store_true", help=does)
+        parser.options.add_argument(name, action="store_true", help=does)
         return
     several: dict[str, Any] = {"nargs": len(values)} if len(values) > 1 else {}
     if values[-1].endswith("..."):
@@ -372,7 +375,7 @@ def _add(
     else:
         kept = default
         does += f"; {default} if not given" if default != math.inf else ""
-    parser.add_argument(
+    parser.options.add_argument(
         name, metavar=tuple(values) if len(values) > 1 else values[0], help=does,
         default=kept, **several, **{"choices" if isinstance(reader, tuple) else "type": reader},
         action="append" if default is REPEATED else "store",

@@ -341,8 +341,8 @@ def information_of(
 
     def add_held() -> None:
         stacked = np.concatenate([*held, np.zeros((1, len(mixtures), p))])
-        products.__iadd__(stacked[:, 0].T @ stacked.reshape(len(stacked), -1))
-        sums.__iadd__(stacked.sum(axis=0))
+        np.add(products, stacked[:, 0].T @ stacked.reshape(len(stacked), -1), out=products)
+        np.add(sums, stacked.sum(axis=0), out=sums)
         held.clear()
 
     places = (np.arange(n_patterns) + 0.5) / n_patterns
