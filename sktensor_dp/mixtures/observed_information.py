@@ -64,17 +64,13 @@ class ObservedInformation:
         the `noise` on an entry; each counts by the information that it lacks.
         """
         values, vectors = self.shapes
-        first, second = np.triu_indices(shapes.shape[-1])
         entries = np.einsum("jab,ja->jb", vectors, shape_entries(shapes))
         lacks, noise = (1 - values) * values**2, noise[:, None]
         excess = (np.square(entries) - noise**2) * lacks
         variances = excess.sum(axis=1) / np.maximum((lacks * values**2).sum(axis=1), 1e-300)
         variances = np.clip(variances, 0.0, _prior_variance(shapes.shape[-1]))[:, None]
         entries = np.einsum("jab,jb->ja", vectors, entries * _gains(values, noise, variances))
-        entries *= np.where(first == second, np.sqrt(2), 1.0)
-        found = np.zeros_like(shapes)
-        found[:, first, second] = found[:, second, first] = entries
-        return found
+        return shapes_of_entries(entries, shapes.shape[-1])
 
 
 def _prior_variance(d: int) -> float:
@@ -98,6 +94,15 @@ def shape_entries(shapes: Floats) -> Floats:
     """Unique entries of symmetric matrices, over the deviations of those of yy' for normal y."""
     first, second = np.triu_indices(shapes.shape[-1])
     return shapes[..., first, second] / np.where(first == second, np.sqrt(2), 1.0)
+
+
+def shapes_of_entries(entries: Floats, d: int) -> Floats:
+    """Symmetric matrices (k, d, d) of which these are the `shape_entries`."""
+    first, second = np.triu_indices(d)
+    found = np.zeros((len(entries), d, d))
+    found[:, first, second] = entries * np.where(first == second, np.sqrt(2), 1.0)
+    found[:, second, first] = found[:, first, second]
+    return found
 
 
 def observed_information(

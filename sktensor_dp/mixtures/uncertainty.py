@@ -23,6 +23,7 @@ from sktensor_dp.mixtures.observed_information import (
     missing_places,
     observed_information,
     shape_entries,
+    shapes_of_entries,
 )
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
@@ -95,11 +96,7 @@ def moved_by(model: Gaussians, moves: Floats) -> Gaussians:
 
 def unstretched(entries: Floats, model: Gaussians) -> Floats:
     """Whitened matrices (k, d, d) of which these are the `shape_entries` in true deviations."""
-    d = model.means.shape[1]
-    first, second = np.triu_indices(d)
-    found = np.zeros((len(entries), d, d))
-    found[:, first, second] = entries * np.where(first == second, np.sqrt(2), 1.0)
-    found[:, second, first] = found[:, first, second]
+    found = shapes_of_entries(entries, model.means.shape[1])
     return found / model.stretches[:, :, None] / model.stretches[:, None]
 
 
