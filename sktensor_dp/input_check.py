@@ -168,7 +168,7 @@ class InputCheck(HasAccountant):
         flags = _flags(matches)
         sizes = None if lengths is None else _lengths(lengths, len(flags))  # of rows, then units
         labels = None
-        for one in matches.values():  # labels are the same for each, which must have their order
+        for one in matches.values():  # each must have its rows in the order of the same labels
             labels = checked_groups(groups, one, len(flags), self.neighbours)
         units = Units.single(len(flags))
         if labels is not None:

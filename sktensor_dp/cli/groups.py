@@ -304,7 +304,7 @@ class Groups(Run):
         return f"numbers are {distance}{option}"
 
     def forecast_lines(self) -> list[str]:
-        """Forecast, and the number of groups that it is for."""
+        """Forecast, with the reach of intervals and how many groups to ask for."""
         why_none = self._no_intervals()
         lines = super().forecast_lines()
         if why_none:

@@ -406,14 +406,14 @@ class Run:
     def asked_settings(self) -> dict[str, str]:
         """Settings, in words, by which a later run is compared with this one.
 
-        Parameters of models, public lists among them, are digests: "values" is that of the model
-        that is `added`, "lists" that of all others.
+        Parameters of models, public lists among them, are two digests: one of the model that is
+        `added`, under "values", and one of all others, under "lists".
         """
         asked = {
             name: in_words(value, " or " if name == "category" else " to ")
             for name, value in vars(self.options).items() if value and name not in CHANGEABLE
         }  # fmt: skip
-        # These are among the settings; parts of epsilon and delta depend on the number of rows.
+        # Told by other settings, or parts of the budget, which depend on the number of rows.
         aside = dict.fromkeys(("accountant", "n_components", "epsilon", "delta"))
         parameters: dict[str, dict[str, Any]] = {"lists": {}, "values": {}}
         for name, one in self.models.items():

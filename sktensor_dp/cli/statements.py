@@ -211,7 +211,7 @@ def _runs_of(path: Path, report: PrivacyReport, at_most: float) -> _Runs:
 
 
 def _on_files(n_files: int, private: Sequence[str], budget: BudgetAccountant | None) -> str:
-    """Say which files were checked, which are private, and what is needed to check the rest."""
+    """Say how many files were checked, which are private, and what is needed for the rest."""
     said = f"{counted(n_files, 'file')} as in {MANIFEST}. " if n_files else ""
     if private:
         said += f"Not to be published, as nothing protects it: {', '.join(private)}. "

@@ -48,7 +48,8 @@ class Concurrences:
         noise = (sigma * parts) ** 2
         if sigma == 0:
             return cls(beyond / weights[:, None], noise)
-        # They are nearly symmetric, and noise of means with the transpose has half the variance.
+        # A mean with the transpose has half the variance of noise, and concurrences beyond chance
+        # are nearly symmetric.
         values, axes = np.linalg.eigh((beyond + beyond.T) / 2)
         found = np.sign(values) * beyond_noise(np.abs(values), sigma)
         # Over roots of weights, an eigenvalue of 1 says that nobody compares rows along its axis.

@@ -140,8 +140,7 @@ class PrivateCPCompletion(
     UserWarning
         If the average that was found lies at an end of the bounds, and no components show, or with
         a ``unit_mode`` no differences within units; with a ``unit_mode`` also if hardly any value
-        is of a row that counts, or values of one person differ little for the bounds; or if the
-        fit will be slow.
+        is of a row that counts, or values of one person differ little for the bounds.
 
     See Also
     --------

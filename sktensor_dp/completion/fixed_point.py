@@ -29,7 +29,7 @@ class Line(NamedTuple):
     shown: Floats  # (n_releases,): positions that releases show
     noise: Floats  # (n_releases,): variances of these
     sampling: float  # variance of a position by units' entries
-    part: float  # of the square of moves that noise does not explain, if these are averages
+    part: float  # of squared moves that noise does not explain, if they are of averages
 
     @classmethod
     def along(

@@ -25,7 +25,7 @@ class HiddenAxes:
     coefficients: Floats  # (n_rows, k): products with effects are their coordinates
     compared: Floats  # (k,): part of a coordinate that residuals show, as far as noise tells
     noise: Floats  # (k,): deviations of `compared`
-    noise_of_row: Floats  # (n_rows,): roots of these multiply to a pair's deviation
+    noise_of_row: Floats  # (n_rows,): the deviation of a pair is the root of its rows' product
     beyond: Floats  # (n_rows, n_rows): concurrences beyond chance along other axes
 
     @classmethod

@@ -230,10 +230,10 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
 def release_level(
     ask: Session, biases: Sequence[SharedBiases], pooled: int, paid_by: type[Query] = UnitLevels
 ) -> Levels:
-    """Release levels of values less biases; later releases of `biases` are about the mean level."""
+    """Release levels of values less biases; later releases of biases are about the mean level."""
     about = ReleasedEffects(tuple(bias.effects for bias in biases), 0.0, residual_variance(biases))
     level = Levels.release(ask, about, pooled, paid_by)
-    biases[0].values.level = level.mean
+    biases[0].values.level = level.mean  # the same values as those of all other modes
     return level
 
 

@@ -439,8 +439,8 @@ def plan_persons(
     # number of rows over mu: their squares add up to least if mu squared is in proportion to it.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
-    # Own entries tell the level of who folds in: beside components releases of levels get half as
-    # much.
+    # The level of a person who folds in is told by their own entries: beside components releases of
+    # levels get half as much.
     n_level_uses, of_components = (2, defaults.DIRECTION_FRACTION) if n_sweeps else (4, 0.0)
     of_levels = n_level_uses / 2 * defaults.LEVEL_FRACTION
     if not has_rounds:  # a fraction of epsilon, whose square takes the place of mu squared

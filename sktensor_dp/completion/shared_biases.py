@@ -152,7 +152,7 @@ class _Round(NamedTuple):
     clip: float  # of residuals, in units of values
     means: list[Floats]  # of effects of each shared mode at the time
     left: Floats  # (2,): by how much units' sums in each block are less than possible
-    most: float  # largest norm of these, over that of counts
+    most: float  # largest norm of units' sums, over that of their counts
     sigma: float  # deviation of the noise of each released number
 
     def of_others(self, place: int) -> Floats:
@@ -197,8 +197,8 @@ class SharedBiases:
     _line: Line | None = None  # along which effects are extrapolated
     _concurrences: Concurrences | None = None  # if they were released
     is_kept_to = False  # True if released concurrences show that units keep to few rows
-    # Part of the weight that tells effects which units with one row have; 0 if it is not most, as
-    # far as noise shows.
+    # Part that units with one row have of the weight by which effects are found; 0 if it is not
+    # most, as far as noise shows.
     share_alone = 0.0
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
@@ -256,8 +256,8 @@ class SharedBiases:
     def _row_weights(self, clip: float, deviation: float, most: float, budget: float) -> Floats:
         """Weights of rows in the next release, by which biases should explain most.
 
-        `clip`, in units of `deviation`, and `most` are the next release's. It and those that follow
-        have `budget` times the squared mu of the last.
+        `clip`, in units of `deviation`, and `most` are the next release's. The next release and
+        those after it have `budget` times the squared mu of the one before.
         """
         if self._order == 1 or self._ask.is_exact or not self._rounds:
             return np.ones(len(self.weights))
@@ -470,7 +470,7 @@ class SharedBiases:
     def _compared(
         self, release: EffectRelease, comparison: _Comparison, weight_each: float, last: bool
     ) -> EffectRelease:
-        """Average `release`, its estimates replaced by effects that residuals show as these."""
+        """Averaged `release`, its estimates replaced by effects that would leave such residuals."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         sampling = weight_each * (release.spread / release.response) ** 2 / counts
         own_noise = release.noise(counts) ** 2
@@ -559,7 +559,7 @@ class SharedBiases:
         self, release: EffectRelease, linear: Sequence[EffectRelease],
         biases: Sequence["SharedBiases"], weight_each: float,
     ) -> EffectRelease:  # fmt: skip
-        """Average `release` of `linear` ones, its effects extrapolated to the fixed point."""
+        """Averaged `release` of `linear` ones, its effects extrapolated to the fixed point."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         line = self._line = self._line_of(release, linear, counts, biases, weight_each)
         if line is None:

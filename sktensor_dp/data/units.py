@@ -303,7 +303,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
                 continue
             rows = call_unquoted(partial(self._checked_part, X), "a chunk")
             labels, places = distinct(as_labels(groups, rows.shape[0]))
-            earlier_label = joined([earlier_label, labels])[:1]  # for its error on mixed types
+            earlier_label = joined([earlier_label, labels])[:1]  # refuses numbers beside texts
             if not seen.isdisjoint(labels.tolist()):
                 raise ValueError(PARTED)
             seen.update(labels.tolist())

@@ -116,7 +116,7 @@ def spheres_after_step(
 
 
 def _spread_points(n_points: int, n_directions: int, rng: np.random.Generator) -> Floats:
-    """Points (K, q): 0, then each time that of many normal points which is farthest from those."""
+    """Points (K, q): 0, then of many normal ones, none far out, each farthest from all before."""
     points = rng.standard_normal((TRIES * n_points, n_directions))
     points = points[np.linalg.norm(points, axis=1) < LONGEST * math.sqrt(n_directions)]
     found = [np.zeros(n_directions)]

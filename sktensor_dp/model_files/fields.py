@@ -260,7 +260,7 @@ class Part(Form):
         assert [*forms] == [field.name for field in dataclasses.fields(kind)], kind
 
     def read(self, reader: Reader, value: Any, where: str) -> Any:
-        """Instance from a JSON object that has all fields but those whose default is ABSENT."""
+        """Instance from a JSON object; only fields whose default is ABSENT may be missing."""
         what = where or "the state"
         require(isinstance(value, dict), f"{what} must be an object")
         require(value.keys() <= self.forms.keys(), f"{what} must have no parts but its own")

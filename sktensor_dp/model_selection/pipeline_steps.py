@@ -182,7 +182,10 @@ def with_values(estimator: BaseEstimator, choice: Mapping[str, object]) -> BaseE
 def _checked_steps(
     estimator: BaseEstimator, choice: Mapping[str, object], drawn: Collection[str]
 ) -> list[BaseEstimator]:
-    """Private steps with the values of `choice`, checked but for parameters that are `drawn`."""
+    """Private steps with the values of `choice`, checked but for parameters that are `drawn`.
+
+    The search itself sets the parameters of privacy, all but `random_state`.
+    """
     private = private_steps(with_values(estimator, choice))
     for name, step in private.items():
         rules = {**step._own_constraints, "random_state": step._privacy_constraints["random_state"]}

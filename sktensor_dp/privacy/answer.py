@@ -78,7 +78,7 @@ class Answer:
     def last_edge(self, edges: Floats) -> float:
         """Upper edge of the last bin that begins a run of bins with units above the run's noise.
 
-        The chance that noise alone shows a run is in inverse proportion to its first edge, so that
+        The chance that noise alone shows a run falls at least as its first edge rises, so that
         noise raises the mean of the edge by less than one.
         """
         n_bins = len(self.value)

@@ -315,7 +315,7 @@ class Ledger:
             count = "UPDATE balance SET n_changes = n_changes + ?"
             connection.execute(count, (n_redeemed,))
             n_changes = self._seen + n_redeemed
-        self._seen = max(self._seen, n_changes)
+        self._seen = max(self._seen, n_changes)  # another thread may have seen more
         return n_redeemed > 0
 
     def store_release(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:

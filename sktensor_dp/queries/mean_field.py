@@ -136,7 +136,7 @@ class MeanField:
 
 def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
     """``exp(psi(gamma))``, each column up to a factor, in the first of five work arrays."""
-    # Proportions are at least exp(this) times the largest: products with topics stay normal
+    # Least exponent of the subtracted terms: proportions, and products with topics, stay normal
     # numbers, which are much faster than subnormal ones.
     least_exponent = np.float32(-50)
     # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. The last three

@@ -47,8 +47,8 @@ class FittedTopics:
     coherence: Floats | None = None
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
-    # (k, k, k): for each topic the covariances of what texts of each topic give it too much; None
-    # for none.
+    # (k, k, k): of what texts of one topic and texts of another give topic j too much, [j] is the
+    # covariance; None for none.
     mixing_covariance: Floats | None = None
     # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps of several
     # topics were made.

@@ -67,7 +67,7 @@ def matched(fitted: FittedTopics, released: Released, concentration: Concentrati
     fitted = replace(fitted, concentration=concentration(fitted.weights, np.eye(k)))
     task = _Task(fitted, released, concentration)
     best = task.drawn(np.zeros(len(task.moves)))
-    # One prior for all draws: far from the start its slopes would not tell how far moves led.
+    # One prior for all draws: slopes of a draw far from the start would not tell how far moves led.
     prior = task.likely_prior(best)
     step = best.best_move(1.0, prior)
     if fitted.concentration == 0:

@@ -91,8 +91,8 @@ def release_steps(
     """Make the planned EM steps from `start`; each releases expected counts.
 
     `frequencies` are those of words as released, `clip` is the limit on counts. With noise one
-    topic needs no steps: one that was asked for, or that begins a stream, is released once for the
-    budget of all; else the budget has it back.
+    topic needs no steps. If one was asked for, or begins a stream, it is released once for the
+    budget of all steps; else the budget has the steps' part back.
     """
     is_noisy = frequencies.sigma > 0
     # What counts of each word are divided by before clipping; None for nothing.

@@ -515,9 +515,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Notes
         -----
         Intervals are narrower than those of two shares suggest: errors of topics move the shares of
-        like groups alike, and a difference in proportion to it. Of 100 intervals of level 0.9 that
-        hold no 0 ten may do so by noise and chance; ``print`` marks those that all differ together,
-        nine times in ten.
+        like groups alike, and a difference in proportion to it. Of groups that do not differ, ten
+        of 100 intervals of level 0.9 hold no 0; ``print`` marks differences that are all true
+        together, nine times in ten.
 
         **Privacy.** Made of released values alone; costs nothing.
         """

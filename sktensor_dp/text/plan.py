@@ -113,7 +113,7 @@ class WordForecast:
         verdict = "too few for any word."
         if self.enough:
             n_words = counted(self.n_words, "word")
-            verdict = f"about {n_words} of ordinary texts, by half to four times in tests."
+            verdict = f"about {n_words} of ordinary texts (in tests half to four times as many)."
         lines = [f"{counted(self.n_documents, 'document')}: {verdict}"]
         with_groups = "With groups= documents are persons, with all their texts."
         return "\n".join([*lines, *on_words(self.plan, "document"), with_groups])

@@ -158,7 +158,8 @@ class PairsOfTopics:
     """Released pairs of words, as they tell of the concentration of topics and their mixtures."""
 
     topics: Floats  # (k, d): of the words, in units of the errors of their pairs
-    between: Floats  # (k, k): released pairs off the diagonal, which has noise of its own, by these
+    # (k, k): topics times released pairs times topics, without the diagonal, whose noise differs.
+    between: Floats
 
     @classmethod
     def of(cls, topics: Floats, released: WordPairs) -> "PairsOfTopics | None":

@@ -166,7 +166,7 @@ def match_with_concentration(
     documents best is fitted. Returns the fit, the moments with the sampling variances in use, and
     True if the concentration was assumed.
     """
-    # Where it is to be estimated, topics of one topic a document are where the search starts.
+    # The search for a concentration starts from topics as if each document had one topic.
     given = 0.0 if concentration is None else concentration
     first = match_moments(*starts[-1], moments, given)
     # A second fit takes sampling variances from the moments of the first.
