@@ -380,7 +380,7 @@ class RecommenderMixin(FoldInMixin):
         return np.full(len(rows), units[0]), rows
 
     def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
-        """Coordinates of rows by number or name (-1 for None), and True if a single one was given."""
+        """Coordinates of rows by number or name (-1 for None), and True if one alone was given."""
         if given is None:
             return np.full(1, -1, dtype=np.intp), True
         single = np.ndim(given) == 0
