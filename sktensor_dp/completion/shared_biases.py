@@ -814,11 +814,9 @@ def add_errors_of_deviation(
 def _share_of_second(releases: Sequence[EffectRelease], blocks: Floats) -> float:
     """Share of the second block in all weight, by factors `blocks`; 0 unless most by far."""
     counts, sigma = pooled_counts(releases)
-    first, second = blocks * counts.sum(axis=1)
+    first, second = np.maximum(blocks * counts.sum(axis=1), 0.0)
     noise = float(np.linalg.norm(blocks[:, None] * sigma))
-    if second - first <= 3 * noise:
-        return 0.0
-    return float(second / (second + max(first, 0.0)))
+    return 0.0 if second - first <= 3 * noise else float(second / (second + first))
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:
