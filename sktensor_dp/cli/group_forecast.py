@@ -8,7 +8,12 @@ from typing import NamedTuple
 
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.share_noise import errors_of_topics, noise_by_topic, noise_of_seen
+from sktensor_dp.spectral_lda.share_noise import (
+    chance_by_topic,
+    errors_of_topics,
+    noise_by_topic,
+    noise_of_seen,
+)
 from sktensor_dp.spectral_lda.shares import TopicShares
 
 # Factors on the noise of shares by group: of topics that have words of their own, and of topics
@@ -17,6 +22,9 @@ NOISE_FACTORS = 1.0, 10.0
 # Factor on that noise, and on the variance by chance, of persons with about four texts that differ
 # in group or topic, beside one text or texts that are alike: their norm is the root of four.
 FEW_TEXTS = 0.5
+# The same of persons who write texts that are alike, but not equally many: the mean square of
+# numbers from one to many, over the square of their mean.
+UNEVEN_TEXTS = 4 / 3
 HEAD = ("expected", "of what")
 BETWEEN = "reach of 90% intervals of differences between two groups, but for errors of topics"
 NOISE = "noise of a share (one deviation)"
@@ -30,8 +38,9 @@ LOWER_ENDS = (
     "Lower ends: persons write about four texts each, of different groups. If they write one each, "
     "noise is twice as large (the run has less with --texts-per-person 1)."
 )
+UNEVEN = "Upper ends: persons write equal texts, of one group, but not equally many."
 UPPER_ENDS = [
-    "Upper ends: topics share most words, as those of short texts do.",
+    "Upper ends, too: topics share most words, as those of short texts do.",
     "Errors of topics, which their fit tells, add to that; in differences they are in proportion "
     "to these.",
     "A run stops before it pays for shares that noise would hide.",
@@ -43,7 +52,7 @@ class TopicError(NamedTuple):
     """Parts of the interval of a topic's share."""
 
     noise: float  # factor on the noise of a sum
-    share: float
+    chance: float  # deviation of what a text adds to the share
     mixed: float = 0.0  # deviation by errors of topics, where these are found
     hidden: float = 0.0  # how far hidden topics may move the share
 
@@ -74,21 +83,23 @@ class GroupForecast(NamedTuple):
             f"{verdict}{': ' * bool(verdict)}shares of {noun} ({1 / n_topics:.1%} on average) in "
             f"each of {counted(len(self.shares.values), 'group')}, if texts are spread evenly"
         )
-        notes = [LOWER_ENDS] * (self._few_texts < 1) + ([] if verdict else UPPER_ENDS)
+        notes = [LOWER_ENDS, UNEVEN] * (self._ends[0] < 1) + ([] if verdict else UPPER_ENDS)
         return as_text(Table(title[0].upper() + title[1:], HEAD, rows, notes, HEAD))
 
     @property
-    def _few_texts(self) -> float:
-        """Factor on the noise of persons with few texts; 1 if each has one, or as many as bound."""
-        return FEW_TEXTS if self.for_persons and not self.bound else 1.0
+    def _ends(self) -> tuple[float, float]:
+        """Factors on noise, and on the variance by chance: least and largest for usual persons."""
+        if self.for_persons and not self.bound:
+            return FEW_TEXTS, UNEVEN_TEXTS
+        return 1.0, max(self.bound, 1)
 
     def _of_noise(self) -> list[tuple[str, str]]:
         """Noise of shares, and what it is for persons who write more, or less."""
-        factors = {f"{NOISE}; more in small groups": (self._few_texts, 1.0)}
+        factors = {f"{NOISE}; more in small groups": self._ends}
         if self.bound > 1:
             each = f"{NOISE}, if each person writes {self.bound:,} texts"
             factors = {each: (1.0, 1.0), "the same, if each writes one": (self.bound, self.bound)}
-        elif self._few_texts < 1:
+        elif self.for_persons and not self.bound:
             factors |= {SAME_TOPICS: (2, 2), OTHER_TOPICS: (16, 16)}
         return [(self.moved(*factor), words) for words, factor in factors.items()]
 
@@ -108,16 +119,15 @@ class GroupForecast(NamedTuple):
         Those of two groups `apart` are of their difference, but for errors of topics.
         """
         of_noise, reaches = self._noise_of_shares() * noise, []
-        for factor, share, *of_topics in self.topics:
+        for factor, deviation, *of_topics in self.topics:
             mixed, hidden = of_topics if not apart else (0.0, 0.0)
-            # Confused topics blur noise and chance alike.
-            chance = self.shares.expected_chance(self.n_units, share) * max(factor, 1.0)
+            chance = self.shares.expected_chance(self.n_units, deviation)
             reaches += [
                 LEVEL_REACH
                 * math.sqrt(1 + apart)
                 * math.hypot(of_noise * factor * times, chance * math.sqrt(times), noise * mixed)
                 + noise * hidden
-                for times in (self._few_texts, max(self.bound, 1))  # of noise, and of a variance
+                for times in self._ends
             ]
         return _range(min(reaches), max(reaches))
 
@@ -129,7 +139,8 @@ class GroupForecast(NamedTuple):
 def topics_seen(model: PrivateSpectralLDA) -> list[TopicError]:
     """Return what widens intervals of the topics of a fitted model that noise does not hide."""
     seen = ~model.hidden()
-    found = zip(noise_by_topic(model), model._shares, *errors_of_topics(model), strict=True)
+    parts = noise_by_topic(model), chance_by_topic(model), *errors_of_topics(model)
+    found = zip(*parts, strict=True)
     return [
         TopicError(*map(float, one)) for one, is_seen in zip(found, seen, strict=True) if is_seen
     ]

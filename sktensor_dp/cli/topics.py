@@ -414,7 +414,10 @@ class Topics(Run):
         if self.used.adds or self._topics:
             topics = topics_seen(self.models["topics"])
         else:
-            topics = [TopicError(factor, 1 / self.options.topics) for factor in NOISE_FACTORS]
+            share = 1 / self.options.topics
+            deviation = math.sqrt(share * (1 - share))
+            # Topics that share words blur noise and chance alike.
+            topics = [TopicError(factor, factor * deviation) for factor in NOISE_FACTORS]
         bound = self.options.texts_per_person or 0
         return GroupForecast(shares, topics, self.n_units, for_persons, bound)
 

@@ -16,8 +16,44 @@ def noise_by_topic(model: Any, matrix: Floats | None = None) -> Floats:
     In units of the noise of one released sum over the number of texts. `matrix` is the confusion,
     if it is computed already.
     """
-    inverse = np.asarray(np.linalg.pinv(confusion_of(model) if matrix is None else matrix))
+    matrix = confusion_of(model) if matrix is None else matrix
+    inverse = inverse_of(matrix, without_hidden(model.components_, model.hidden()))
     return np.sqrt(variance_of_shares(inverse, model._shares))
+
+
+def chance_by_topic(model: Any) -> Floats:
+    """Deviations (k,) by chance of what a text adds to a model's topics, at most, about."""
+    matrix, shares = confusion_of(model), model._shares
+    inverse = inverse_of(matrix, without_hidden(model.components_, model.hidden()))
+    return np.sqrt(chance_variance(matrix, inverse, shares[None])[0])
+
+
+def inverse_of(matrix: Floats, mixtures: Floats) -> Floats:
+    """Matrix (k, k) that takes sums of shares confused by a `matrix` to those of topics.
+
+    Half of the texts of hidden topics count for `mixtures` (k, k) of the others. Rows sum to 1.
+    """
+    return np.asarray(np.linalg.pinv(matrix) @ (np.eye(len(matrix)) + mixtures) / 2)
+
+
+def squares_of_texts(matrix: Floats, inverse: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Largest mean squares of what texts add to a topic's sum: texts of the topic, and others.
+
+    They are of shapes (k,) and (m, k), for `shares` (m, k) confused by a `matrix`.
+    """
+    # As if inference had each text in one topic: the excess makes up for errors of the model.
+    squares = np.maximum(matrix, 0.0) @ inverse**2
+    own = squares.diagonal()
+    others = shares.sum(axis=1, keepdims=True) - shares
+    return own, (shares @ squares - shares * own) / np.maximum(others, TINY)
+
+
+def chance_variance(matrix: Floats, inverse: Floats, shares: Floats) -> Floats:
+    """Variances (m, k) by chance of what a text adds to the `shares` (m, k), at most, about."""
+    own, others = squares_of_texts(matrix, inverse, shares)
+    squares = others + (own - others) * shares
+    # Rounding may give less than 0 where all texts have one topic.
+    return np.asarray(np.maximum(squares - shares**2, 0.0))
 
 
 def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:

@@ -39,9 +39,12 @@ from sktensor_dp.spectral_lda.share_differences import (
     to_others,
 )
 from sktensor_dp.spectral_lda.share_noise import (
+    chance_variance,
     confusion_of,
+    inverse_of,
     mixing_variance,
     noise_of_seen,
+    squares_of_texts,
     variance_of_shares,
     variance_terms,
 )
@@ -307,9 +310,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """
         return len(self.values) * self._noise_of_mean(n_units, self._plan(grouped, epsilon))
 
-    def expected_chance(self, n_units: int, share: float) -> float:
-        """Standard error of a `share` by chance, for such units, with topics nobody can mistake."""
-        return math.sqrt(share * (1 - share) * len(self.values) / n_units)
+    def expected_chance(self, n_units: int, deviation: float) -> float:
+        """Standard error of a share by chance, for such units of a `deviation` each."""
+        return deviation * math.sqrt(len(self.values) / n_units)
 
     def shows(
         self, n_units: int, factor: float, grouped: bool, epsilon: float | None = None
@@ -383,11 +386,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @property
     def sampling_std_(self) -> Floats:
         """Standard errors of the shares by chance, at most, about."""
-        shares = self.shares_
-        own, others = self._squares(shares)
-        squares = others + (own - others) * shares
-        # Rounding may give less than 0 where all texts have one topic.
-        return np.sqrt(self.spread_ * np.maximum(squares - shares**2, 0.0) / self._seen)
+        variance = chance_variance(self.confusion_, self._inverse, self.shares_)
+        return np.sqrt(self.spread_ * variance / self._seen)
 
     @property
     def _seen(self) -> Floats:
@@ -397,19 +397,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @cached_property
     def _inverse(self) -> Floats:
         """Matrix that takes sums of confused shares to those of topics; rows sum to 1."""
-        half = (np.eye(len(self.confusion_)) + self.without_hidden_) / 2
-        return np.asarray(np.linalg.pinv(self.confusion_) @ half)
-
-    def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
-        """Largest mean squares of what texts add to a topic's sum: texts of the topic, and others.
-
-        They are of shapes (n_topics,) and (n_groups, n_topics).
-        """
-        # As if inference had each text in one topic: the excess makes up for errors of the model.
-        squares = np.maximum(self.confusion_, 0.0) @ self._inverse**2
-        own = squares.diagonal()
-        others = shares.sum(axis=1, keepdims=True) - shares
-        return own, (shares @ squares - shares * own) / np.maximum(others, TINY)
+        return inverse_of(self.confusion_, self.without_hidden_)
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
@@ -468,7 +456,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         # chance (others + (own - others) s - s^2).
         a, b, c = variance_terms(self._inverse)
         noise = reach * variance * n**2 / variance_of_shares(self._inverse, shares)
-        own, others = self._squares(shares)
+        own, others = squares_of_texts(self.confusion_, self._inverse, shares)
         chance = reach * self.spread_ * n * sampling
         # (sums - s n)^2 is at most both together where square s^2 - 2 half s + end <= 0.
         square = n**2 - noise * c + chance

@@ -20,6 +20,7 @@ from sktensor_dp.cli import topic_tables, topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER
+from sktensor_dp.cli.group_forecast import FEW_TEXTS, NOISE_FACTORS, UNEVEN_TEXTS
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import ListedGroups, public_values, stop_words
 from sktensor_dp.privacy.conversions import gaussian_mu
@@ -558,7 +559,8 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     said = command(*asked, *more, "--forecast").err
     assert "on average) in each of 3 groups, if texts are spread evenly\n" in said
     few, many = re.search(r"\n(.*)% to (.*)% +noise of a share \(one deviation\); ", said).groups()
-    assert float(many) == pytest.approx(20 * float(few), abs=20 * 0.05 + 0.05)  # as rounded
+    most = UNEVEN_TEXTS / FEW_TEXTS * NOISE_FACTORS[1]
+    assert float(many) == pytest.approx(most * float(few), abs=(most + 1) * 0.05)  # as rounded
     assert "a few who write very much stay hidden" in " ".join(said.split())
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)

@@ -524,14 +524,17 @@ def test_noise_of_persons_of_few_texts_lies_in_the_range_forecast(home, seed):
     assert FEW_TEXTS <= np.median(ratios) <= 1
 
 
-def test_intervals_of_topics_found_are_as_wide_as_forecast(seed):
-    """Of persons with one text each; errors of topics make up most of the width."""
+@pytest.mark.parametrize("bound", [0, 1])
+def test_intervals_of_topics_found_are_as_wide_as_forecast(bound, seed):
+    """Of persons with one text each, or more or fewer; errors of topics make up most of it."""
     rng, n = np.random.default_rng(seed), 6000
     topics = 0.7 * np.kron(np.eye(K), np.full(100, 0.01)) + 0.3 / 300
-    counts = drawn_documents(topics, rng.dirichlet(np.full(K, 0.5), n), rng.poisson(40, n), rng)
-    lda = PrivateSpectralLDA(K, epsilon=4.0).fit(counts, groups=range(n))
-    given = {"groups": range(n), "texts_per_person": 1, "epsilon": 4.0}
-    found = lda.shares_by(counts, np.arange(n) % 4, range(4), **given)
+    persons = np.repeat(np.arange(n), 1 if bound else rng.geometric(0.3, n))
+    mixed, lengths = rng.dirichlet(np.full(K, 0.5), len(persons)), rng.poisson(40, len(persons))
+    counts = drawn_documents(topics, mixed, lengths, rng)
+    lda = PrivateSpectralLDA(K, epsilon=4.0).fit(counts, groups=persons)
+    given = {"groups": persons, "texts_per_person": bound or "auto", "epsilon": 4.0}
+    found = lda.shares_by(counts, persons % 4, range(4), **given)
     low, high = found.interval()
     widths = (high - low) / 2
     assert "for noise, chance, and up to a fifth of other topics in each" in str(found)
@@ -539,13 +542,19 @@ def test_intervals_of_topics_found_are_as_wide_as_forecast(seed):
     of_parts = np.hypot(np.hypot(table.noise_std, table.sampling_std), table.mixing_std)
     np.testing.assert_allclose(table.high - table.low, 2 * 1.645 * of_parts, rtol=0.1)
     of_shares = TopicShares([*range(4)], epsilon=4.0)
-    forecast = GroupForecast(of_shares, topics_seen(lda), n, for_persons=True, bound=1)
+    forecast = GroupForecast(of_shares, topics_seen(lda), n, for_persons=True, bound=bound)
     said = forecast.in_words(K, "enough")
     assert "errors of the topics found" in said
-    ends = re.search(r"\n(.*%) +reach of 90% intervals of shares", said)[1].split(" to ")
-    least, most = float(ends[0][:-1]) / 100, float(ends[-1][:-1]) / 100
+
+    def ends(quantity):
+        both = re.search(rf"\n(.*%) +{quantity}", said)[1].split(" to ")
+        return float(both[0][:-1]) / 100, float(both[-1][:-1]) / 100
+
+    least, most = ends("reach of 90% intervals of shares")
     assert 0.8 * least < widths.min()
     assert widths.max() < 1.25 * most
+    least, most = ends("of which by chance")
+    assert 0.9 * least < 1.645 * found.sampling_std_.mean() < 1.1 * most
 
 
 @pytest.mark.parametrize("asked", [2, 4, 5])
