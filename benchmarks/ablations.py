@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
@@ -25,7 +24,8 @@ __all__ = ["FAMILIES", "SEEDS", "Ablation", "change", "changes", "constant", "sh
 # Modules that measure a family of estimators each, and benches of these names.
 FAMILIES = (
     "ablations_of_words", "ablations_of_components", "ablations_of_topics",
-    "ablations_of_completions", "ablations_of_mixtures", "ablations_of_checks",
+    "ablations_of_completions", "ablations_of_persons", "ablations_of_mixtures",
+    "ablations_of_checks",
 )  # fmt: skip
 SEEDS = 5
 TITLE = "Change of the error without each part, percent"
@@ -33,7 +33,7 @@ TITLE = "Change of the error without each part, percent"
 
 @dataclass(frozen=True)
 class Ablation:
-    """Neutral values of attributes of modules, and the units whose fits they may change."""
+    """Neutral values of attributes of modules and classes, and the units whose fits they change."""
 
     name: str
     units: tuple[str, ...] = ()
@@ -46,9 +46,8 @@ class Ablation:
             yield
             return
         (place, value), *others = self.neutral.items()
-        module, attribute = place.rsplit(".", 1)
         rest = Ablation(self.name, self.units, dict(others))
-        with patch.object(import_module(f"sktensor_dp.{module}"), attribute, value), rest.made():
+        with patch(f"sktensor_dp.{place}", value), rest.made():
             yield
 
 
