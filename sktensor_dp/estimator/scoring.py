@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,8 +10,10 @@ from sklearn import get_config
 
 from sktensor_dp.checks.callers import (
     SCORING,
+    SEARCH,
     VALIDATION,
     Tool,
+    candidate_of,
     level_of_caller,
     locals_of,
     parameters_of,
@@ -29,6 +31,20 @@ OTHER_WORDS = (
     "Each fit of this search learns a vocabulary of its own: it pays for it again, and it decides "
     "its score. Fit it once, and search over the steps after it."
 )
+
+
+def refuse_candidates(
+    tools: Sequence[Tool], frame: Mapping[str, Any], scorers: Sequence[Any]
+) -> None:
+    """Let private `scorers` refuse models that a tool will have them score, of all candidates."""
+    candidates = [dict(frame.get("parameters") or {})]
+    place, n_candidates = candidate_of(frame)
+    if place == 0:  # before the first is paid, where the others can be seen from here
+        for around in locals_of(tools, (SEARCH[0], "evaluate_candidates")):
+            candidates = around["candidate_params"]
+    for scorer in scorers:
+        if isinstance(scorer, HasAccountant) and "estimator" in frame:
+            scorer.check_candidates(frame["estimator"], candidates, n_candidates)  # type: ignore
 
 
 def warn_of_score(model: object) -> None:
@@ -59,7 +75,7 @@ def check_scoring_of_tools(model: Any, tools: Sequence[Tool], *, grouped: bool) 
     """Check how tools of scikit-learn will score a fit, with groups if `grouped`.
 
     Warn of scores without noise, or by vocabularies that differ. Refuse scores that would fail once
-    the fit is paid, and searches over a rank that no score depends on.
+    the fit is paid, and searches over what no score depends on, or what decides what is scored.
     """
     for frame in locals_of(tools, VALIDATION):
         scorers = scorers_of(frame)
@@ -70,6 +86,8 @@ def check_scoring_of_tools(model: Any, tools: Sequence[Tool], *, grouped: bool) 
                 "paid, a score of single rows is refused. Under metadata routing "
                 "set_score_request(groups=True) of the scorer, see make_private_scorer."
             )
+        if private:
+            refuse_candidates(tools, frame, scorers)
         noiseless = [one for one in scorers if type(one).__module__ == SCORING[0]]
         last: Any = getattr(frame.get("estimator"), "_final_estimator", None)  # of a pipeline
         facts = model._public_facts()

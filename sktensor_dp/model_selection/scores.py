@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from sktensor_dp.model_selection.pipeline_steps import (
     owner_of,
     private_steps,
     steps_of,
+    with_values,
 )
 from sktensor_dp.model_selection.splits import checked_units, n_rows, take
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -218,11 +220,8 @@ def _own_score(estimator: BaseEstimator) -> str | None:
     return last._public_facts().score if isinstance(last, PrivateEstimatorMixin) else None
 
 
-def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object, name: str) -> Any:
-    """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is.
-
-    ValueError if the score, X or y does not fit the estimator; `name` is the score's parameter.
-    """
+def check_says_score(estimator: BaseEstimator, scoring: str, name: str) -> None:
+    """Raise ValueError for a model without what `scoring` compares; `name` is its parameter."""
     method = SCORES[scoring]
     if not hasattr(estimator, method):
         raise ValueError(
@@ -236,6 +235,15 @@ def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object
             f"{name}={scoring!r} is no score of {type(estimator).__name__}, whose score_samples "
             f"say {own!r}."
         )
+
+
+def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object, name: str) -> Any:
+    """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is.
+
+    ValueError if the score, X or y does not fit the estimator; `name` is the score's parameter.
+    """
+    check_says_score(estimator, scoring, name)
+    method = SCORES[scoring]
     n_fitted = getattr(estimator, "n_features_in_", None)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     refuse_other_columns(X, getattr(estimator, "feature_names_in_", None))
@@ -515,6 +523,23 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         return score
 
     __call__ = score
+
+    def check_candidates(
+        self, estimator: BaseEstimator, candidates: Sequence[Mapping[str, Any]], n_candidates: int
+    ) -> None:
+        """Refuse models that could not be scored, or whose scores could not be compared.
+
+        `candidates` are parameters of `estimator`: all of `n_candidates`, or those of a single one.
+        """
+        model = getattr(estimator, "estimator", estimator)  # of a search
+        for parameters in candidates:
+            asked = with_values(model, parameters) if parameters else model
+            private_steps(asked)
+            check_says_score(asked, self.metric, "metric")
+        if n_candidates > 1:
+            names = dict.fromkeys(chain.from_iterable(candidates))
+            given = self.bounds is not None
+            check_comparable(names, steps_of(model), self.metric, bounds_given=given)
 
     def forecast(self, n_units: int, n_features: int | None = None) -> ScoreForecast:
         """Say, from public numbers alone, how large the noise of a score is.

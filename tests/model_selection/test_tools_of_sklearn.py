@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sklearn
 from joblib import parallel_config
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -225,3 +226,31 @@ def test_scores_by_a_vocabulary_of_each_fit_are_warned_of_before_the_charge(give
             assert not budget.entries
         else:
             search.fit(texts)
+
+
+WORDS = ["alpha", "beta", "gamma"]
+ONE = {"privatespectrallda__doc_topic_prior": [0]}
+# Public words or None, a grid, a score or None for that of words, and the reason of the refusal.
+UNSCORED = {
+    "other words": (WORDS, {"countvectorizer__vocabulary": [WORDS, WORDS[:2]]}, None, "decides"),
+    "other counts": (WORDS, {"countvectorizer__binary": [False, True]}, None, "decides"),
+    "learned words": (None, ONE, None, "may learn"),
+    "learned words later": (WORDS, {"countvectorizer__vocabulary": [WORDS, None]}, None, "may lea"),
+    "another score": (WORDS, ONE, "neg_mean_squared_error", "needs an estimator with predict"),
+}
+
+
+@pytest.mark.parametrize("name", [*UNSCORED])
+def test_models_that_cannot_be_scored_or_compared_are_refused_before_a_fit_is_paid(name):
+    words, grid, metric, reason = UNSCORED[name]
+    budget = BudgetAccountant(1e4, 1e-2)
+    bounds = None if metric is None else (-1, 0)
+    scorer = make_private_scorer(
+        metric or "log_likelihood_per_token", epsilon=50.0, bounds=bounds, accountant=budget
+    )
+    topics = PrivateSpectralLDA(1, epsilon=50.0, accountant=budget)
+    steps, texts = make_pipeline(CountVectorizer(vocabulary=words), topics), ["alpha beta"] * 300
+    folds = {"cv": PrivateKFold(2), "scoring": scorer, "error_score": "raise"}
+    with pytest.raises(ValueError, match=reason):
+        GridSearchCV(steps, grid, **folds).fit(texts)
+    assert not budget.entries
