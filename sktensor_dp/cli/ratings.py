@@ -446,9 +446,9 @@ class Ratings(Run):
         model, names = self.models["ratings"], np.array([*self._items], object)
         later, other = np.tril_indices(self.n_items, -1)
         named = {"item": names[later].tolist(), "other_item": names[other].tolist()}
-        biases, errors = model.biases_[1], model.bias_errors_[1]
-        found = biases[later] - biases[other]
-        return differences(named, found, np.hypot(errors[later], errors[other]))
+        (effects,) = model._shared.effects
+        found = effects.means[later] - effects.means[other]
+        return differences(named, found, effects.errors_of_differences(later, other))
 
     def _notes(self) -> list[str]:
         """Sentences on the numbers, their order, directions if all are seen, and failing rows."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from sktensor_dp.completion.hidden_axes import HiddenAxes, mixture, variances_of_differences
+from sktensor_dp.completion.hidden_axes import HiddenAxes, mixture
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.largest_of_noise import beyond_noise, edge_of_noise
 
@@ -35,6 +35,7 @@ class Concurrences:
     variances: Floats  # (n_rows,): of each number of a row, by noise
     hidden: HiddenAxes | None = None  # None if there are none, or without noise
     is_known: bool = True  # False if noise may hide such axes, as notes then say
+    edge: float = 0.0  # noise may hide such axes of rows of less weight, even if it is known
 
     @classmethod
     def of_sums(cls, sums: Floats, sigma: float) -> "Concurrences":
@@ -59,7 +60,8 @@ class Concurrences:
         hidden = HiddenAxes.of_excess(values, axes, weights, sigma)
         values = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
         excess = (axes * values) @ axes.T * np.multiply.outer(1 / roots, roots)
-        return cls(excess, noise, hidden, stand_out(sums, sigma))
+        edge = float(edge_of_noise(sigma, len(sums)))
+        return cls(excess, noise, hidden, stand_out(sums, sigma), edge)
 
     def shown(self, part: Floats) -> Floats:
         """Matrix (n_rows, n_rows) by which residuals show errors of effects.
@@ -124,7 +126,7 @@ def solved_by_laws(
     hidden: HiddenAxes, part: Floats, seen: Callable[[Floats], Floats], noise: Floats,
     sampling: Floats, least: float, largest: float, *, start: Floats, middle: Floats | float,
 ) -> tuple[Floats, Floats]:  # fmt: skip
-    """Posterior means and variances of effects, as by `solved`, over all laws of `hidden` axes.
+    """Posterior means and covariances of effects, as by `solved`, over laws of `hidden` axes.
 
     ``seen(shown)`` are the effects that releases show if a law's matrix is `shown`, in this `part`
     of each row's entries. Releases were about `middle`; effects are `start` so far.
@@ -139,5 +141,4 @@ def solved_by_laws(
             found = solved(shown, seen(shown), noise, sampling, least, largest, mixed)
             at = (at + found[0]) / 2
         by_law.append(found)
-    means, covariances = mixture(*zip(*by_law, strict=True))
-    return means, variances_of_differences(covariances)
+    return mixture(*zip(*by_law, strict=True))

@@ -106,6 +106,9 @@ class PrivateCPCompletion(
         exist depends on values through the level of a unit alone. In three or more modes values
         count as independent: where units differ in a row for good, as patients in one item over
         months, errors are those for these patients alone.
+    bias_covariances_ : list of ndarray of shape (shape[m], shape[m]), or None
+        Covariances of errors of ``biases_``, by which differences of rows may err far less than by
+        ``bias_errors_``; None for modes where it is not known how units compare rows.
     bounds_ : tuple of (low, high)
         Range that values were clamped to.
     shape_ : tuple of int

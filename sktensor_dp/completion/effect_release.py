@@ -35,6 +35,8 @@ class EffectRelease:
     by_step: float | Floats = 0.0  # variance by moving effects after the average; by row
     by_clip: float = 0.0  # as `pull_by_clip`
     pulled: float | Floats = 0.0  # deviation of effects by their uncertain pull; by row
+    # (n_rows, n_rows): covariances of errors of effects less those of independent noise and entries
+    beyond: Floats | None = None
     # (n_releases, n_rows): weights of those of which it is the average
     of_releases: Floats | None = None
 

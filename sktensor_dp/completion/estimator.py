@@ -314,6 +314,18 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         return errors
 
     @property
+    def bias_covariances_(self) -> list[Floats | None]:
+        """Covariances of errors of `biases_`, for each mode; None where they are not known.
+
+        A difference of two rows has the variance ``C[i, i] + C[j, j] - 2 * C[i, j]``: far less than
+        by `bias_errors_`, which hold for any difference, if both share what few persons compare.
+        """
+        check_is_fitted(self)
+        found = [effects.covariances for effects in self._shared.effects]
+        found.insert(self._shared.unit_mode, None)
+        return found
+
+    @property
     def mean_error_(self) -> float:
         """Standard error of `mean_` by noise and sampling, of rows of the first mode or units."""
         check_is_fitted(self)

@@ -143,6 +143,7 @@ SHARED = Part(
         SharedEffects, means=Numbers("S"), variances=Numbers("S+"),
         popularity=Numbers("S"), prior_variance=Real("+"),
         prior_means=Maybe(Numbers("S")), drawn=Maybe(Numbers("S+")),
+        covariances=Maybe(Numbers("SS")),
     )),
     components=Maybe(Part(
         SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),

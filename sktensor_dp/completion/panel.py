@@ -13,6 +13,7 @@ from sktensor_dp.completion.concurrences import (
     solved_by_laws,
     stand_out,
 )
+from sktensor_dp.completion.hidden_axes import variances_of_differences
 from sktensor_dp.completion.plan import Assumed, PersonPlan
 from sktensor_dp.queries.person_entries import RowConcurrences
 from sktensor_dp.tensor import defaults as kernel_defaults
@@ -145,12 +146,12 @@ class _Fit:
         variances = covariances.diagonal()
         if known.hidden is None:
             return variances
-        _, by_laws = solved_by_laws(
+        _, covariances = solved_by_laws(
             known.hidden, self.part, lambda shown: seen + (shown - self.shown) @ about,
             self.noise, self.sampling, self.prior, len(seen) / 12,
             start=about, middle=about.mean(),
         )  # fmt: skip
-        return np.maximum(by_laws, variances)
+        return np.maximum(variances_of_differences(covariances), variances)
 
 
 def check_stays(

@@ -50,11 +50,13 @@ class RowAveragesMixin(RecommenderMixin):
         Notes
         -----
         Rows are normal about a mean of their own, with the variance of all rows, and any such mean
-        is as likely. What errors of rows may have in common counts in full, so that the error may
-        be several times too large. Where each person rates in one shop, nobody compares shops, and
-        their averages may still be drawn together, up to all of their difference, which errors do
-        not say. As a mode of their own shops differ by averages of different persons: the report
-        says so, and errors are right if who is in which does not depend on the level.
+        is as likely. Errors of rows count with their ``bias_covariances_``: where each person rates
+        in one shop, differences of shops err by up to half the width of the bounds, and those
+        within a shop by little. Where covariances are not known, what errors of rows may have in
+        common counts in full, so that the error may be several times too large; but differences of
+        shops may come out too small or turned round, which it does not say. As a mode of their own
+        shops differ by averages of different persons: the report says so, and errors are right if
+        who is in which does not depend on the level.
 
         **Privacy.** It costs nothing: it follows from what was released.
 
@@ -77,16 +79,13 @@ class RowAveragesMixin(RecommenderMixin):
         chosen = self._shared_mode(mode)
         effects = self._shared.effects[chosen - (chosen > self._own_mode)]
         own = self._distinct_rows(chosen, "rows", rows)
-        average, variance, common = effects.average(own)
         if less is None:
-            error = math.sqrt(variance + common**2 + self._shared.level_error**2)
-            return self.mean_ + average, error
+            average, error = effects.difference(own, own[:0])
+            return self.mean_ + average, math.hypot(error, self._shared.level_error)
         others = self._distinct_rows(chosen, "less", less)
         if np.isin(own, others).any():
             raise ValueError("less must have no row that is in rows.")
-        subtracted, of_others, common_of_others = effects.average(others)
-        error = math.sqrt(variance + of_others + (common + common_of_others) ** 2)
-        return average - subtracted, error
+        return effects.difference(own, others)
 
     def _distinct_rows(self, mode: int, name: str, given: Any) -> NDArray[np.intp]:
         """Numbers of the rows that an argument of this `name` has."""

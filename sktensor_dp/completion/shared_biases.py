@@ -8,6 +8,7 @@ from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from sktensor_dp.completion.concurrences import (
@@ -25,6 +26,7 @@ from sktensor_dp.completion.effect_release import (
     pooled_counts,
 )
 from sktensor_dp.completion.fixed_point import Line, fixed_point
+from sktensor_dp.completion.hidden_axes import variances_of_differences
 from sktensor_dp.completion.model import LEAST_UNEXPLAINED, unexplained_variance
 from sktensor_dp.completion.pull import (
     OfClips,
@@ -195,6 +197,7 @@ class SharedBiases:
     _linear: Sequence[EffectRelease]  # all so far, of linear response, pull included
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
+    _moves: Floats  # (2, n_rows): of effects by the error of the deviation of values
     _concurrences: Concurrences | None = None  # if they were released
     is_kept_to = False  # True if released concurrences show that units keep to few rows
     # Part that units with one row have of the weight by which effects are found; 0 if it is not
@@ -345,6 +348,14 @@ class SharedBiases:
         self.fit(biases, last=True)
         variances = np.maximum(self.effects.variances, before)
         self.effects = replace(self.effects, variances=variances)
+        self.add_moves(self._moves)
+
+    def add_moves(self, moves: Floats) -> None:
+        """Count errors in covariances by which effects make, on average, `moves` (n, n_rows)."""
+        self._moves, covariances = moves, self.effects.covariances
+        if covariances is not None:
+            covariances = covariances + moves.T @ moves / len(moves)
+            self.effects = replace(self.effects, covariances=covariances)
 
     def fit(self, biases: Sequence["SharedBiases"], last: bool = False) -> None:
         """Fit effects to all releases so far, given the effects of other modes.
@@ -379,13 +390,35 @@ class SharedBiases:
         mean = float(self.shares @ effects.means)
         widest = 2 * self.half
         assert effects.prior_means is not None
+        variances = effects.variances + release.by_step + release.pulled**2
+        covariances = None
+        if self._concurrences is not None and self._concurrences.is_known:
+            covariances = self._covariances(effects, release, counts[0] < self._concurrences.edge)
         self.effects = replace(
             effects, means=np.clip(effects.means - mean, -widest, widest),
             prior_means=effects.prior_means - mean,
-            variances=np.minimum(
-                effects.variances + release.by_step + release.pulled**2, widest**2
-            ),
+            variances=np.minimum(variances, widest**2), covariances=covariances,
         )  # fmt: skip
+
+    def _covariances(
+        self, effects: SharedEffects, release: EffectRelease, hidden: NDArray[np.bool_]
+    ) -> Floats:
+        """Covariances of errors of `effects`, shrunk from a `release`, less their mean.
+
+        Noise hides how units compare rows that are `hidden` with others.
+        """
+        assert release.beyond is not None
+        assert effects.drawn is not None
+        pulled = np.broadcast_to(release.pulled, self.shares.shape)
+        shown, beyond = 1 - effects.drawn, release.beyond + np.multiply.outer(pulled, pulled)
+        found = np.diag(effects.variances) + np.multiply.outer(shown, shown) * beyond
+        # What these have beyond independent errors may be common to all of them, or of each alone.
+        more = release.by_step + release.pulled**2
+        common = np.sqrt(more) * hidden
+        alone = np.diag((effects.variances + more) * hidden) + np.multiply.outer(common, common)
+        found = np.where(np.logical_or.outer(hidden, hidden), alone, found)
+        of_mean = self.shares @ found
+        return np.asarray(found - np.add.outer(of_mean, of_mean) + of_mean @ self.shares)
 
     def _weight_of_entry(self, total: float, biases: Sequence["SharedBiases"]) -> float:
         """Mean weight of an entry if entries of all units together weigh `total`."""
@@ -480,18 +513,22 @@ class SharedBiases:
         prior = len(counts) * kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2
         seen = estimates - self.effects.means + shown @ self.effects.means
         if last:
-            found, variances = self._by_laws(release, comparison, seen, noise, sampling, prior)
+            found, joint = self._by_laws(release, comparison, seen, noise, sampling, prior)
+            variances = variances_of_differences(joint)
         else:
-            found, covariances, _ = solved(shown, seen, noise, sampling, prior)
-            variances = covariances.diagonal()
-        more = np.maximum(variances - own_noise - sampling, 0.0)
-        return replace(release, about=release.about + found - estimates, by_step=more)
+            found, joint, _ = solved(shown, seen, noise, sampling, prior)
+            variances = joint.diagonal()
+        own = own_noise + sampling
+        return replace(
+            release, about=release.about + found - estimates,
+            by_step=np.maximum(variances - own, 0.0), beyond=joint - np.diag(own),
+        )  # fmt: skip
 
     def _by_laws(
         self, release: EffectRelease, comparison: _Comparison, seen: Floats, noise: Floats,
         sampling: Floats, prior: float,
     ) -> tuple[Floats, Floats]:  # fmt: skip
-        """Effects and variances by all laws of hidden axes, if `seen` is ``shown @ effects``.
+        """Effects and covariances by all laws of hidden axes, if `seen` is ``shown @ effects``.
 
         Effects may vary as much as bounds allow along each axis, or by `prior`.
         """
@@ -799,16 +836,19 @@ def add_errors_of_deviation(
     Their variances become the mean over both fits of squared move plus variance.
     """
     squares: list[list[Floats]] = [[] for _ in biases]  # mean square errors, (n_rows,), of each fit
+    all_moves: list[list[Floats]] = [[] for _ in biases]
     for at in (-1.0, 1.0):
         others, values = [copy(other) for other in biases], copy(biases[0].values)
         for other in others:
             other.values = values
         fit_by_corrected_deviation(others, partial(deviation_and_share, at=at))
-        for of_fit, own, other in zip(squares, biases, others, strict=True):
+        for of_fit, of_mode, own, other in zip(squares, all_moves, biases, others, strict=True):
             moves = other.effects.means - own.effects.means
             of_fit.append(other.effects.variances + moves**2)
-    for own, (low, high) in zip(biases, squares, strict=True):
+            of_mode.append(moves)
+    for own, (low, high), of_mode in zip(biases, squares, all_moves, strict=True):
         own.effects = replace(own.effects, variances=(low + high) / 2)
+        own.add_moves(np.stack(of_mode))
 
 
 def _share_of_second(releases: Sequence[EffectRelease], blocks: Floats) -> float:

@@ -41,8 +41,8 @@ max_iter, accountant, random_state, verbose
     core_ : ndarray of shape rank
         The core. Not with a ``unit_mode``, where each unit has its own slice. It is 0 where noise
         hides all components, or they are for ``fold_in`` alone (``n_components_`` counts those).
-    n_components_, mean_, mean_error_, biases_, bias_errors_, bounds_, shape_, perturbation_, \
-n_iter_, privacy_report_, n_features_in_, feature_names_in_
+    n_components_, mean_, mean_error_, biases_, bias_errors_, bias_covariances_, bounds_, \
+shape_, perturbation_, n_iter_, privacy_report_, n_features_in_, feature_names_in_
         As for :class:`PrivateCPCompletion`.
 
     See Also

@@ -124,11 +124,45 @@ class SharedEffects:
     # sampling draw effects to these.
     prior_means: Floats | None = None
     drawn: Floats | None = None
+    # (n_rows, n_rows), of errors of all effects together; None where these are not known.
+    covariances: Floats | None = None
 
     @property
     def is_hidden(self) -> bool:
         """True if effects, weighted by rows' popularity, vary less than they are uncertain."""
         return float(np.exp(2 * self.popularity) @ (self.means**2 - self.variances)) <= 0
+
+    def errors_of_differences(
+        self, rows: NDArray[np.intp], others: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Standard errors (n,) of the effects of `rows` (n,) less those of `others` (n,)."""
+        if self.covariances is None:
+            return np.asarray(np.sqrt(self.variances[rows] + self.variances[others]))
+        own = self.covariances.diagonal()
+        squares = own[rows] + own[others] - 2 * self.covariances[rows, others]
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+    def difference(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[float, float]:
+        """Average of the effects of `rows` less that of `others`, if any, and its standard error.
+
+        Each is that of :meth:`average`.
+        """
+        assert self.drawn is not None
+        total, independent, common = 0.0, 0.0, 0.0
+        weights = np.zeros((2, len(self.means)))  # of rows, and of what releases show of rows
+        for sign, group in ((1.0, rows), (-1.0, others)):
+            if len(group) == 0:
+                continue
+            average, variance, deviation = self.average(group)
+            total, independent = total + sign * average, independent + variance
+            common += deviation
+            seen = max(float((1 - self.drawn[group]).mean()), LEAST_SEEN)
+            weights[:, group] = sign / len(group) / np.array([[1.0], [seen]])
+        if self.covariances is None:
+            return total, math.sqrt(independent + common**2)
+        least, of_shown = np.einsum("ki,ij,kj->k", weights, self.covariances, weights)
+        counted = self.prior_variance * float(weights[1] ** 2 @ self.drawn)
+        return total, math.sqrt(max(independent + of_shown - counted, least, 0.0))
 
     def average(self, rows: NDArray[np.intp]) -> tuple[float, float, float]:
         """Average of the effects of distinct `rows`, by a prior whose mean they have of their own.

@@ -69,6 +69,41 @@ def test_averages_of_shops_are_not_drawn_together_and_err_as_stated(epsilon, see
     assert np.sqrt(np.mean(np.square(plain))) > 1
 
 
+def test_changes_within_wards_are_known_where_nobody_compares_wards(seed):
+    """Persons stay in one of three wards; rows are ward, question and before or after."""
+    rng, n, shape = np.random.default_rng(seed), 2000, (3, 3, 2)
+    true = np.array([-0.8, 0.0, 0.8])[:, None, None] * [0.3, 0.7] + np.zeros(shape)
+    rows, scores, stated = np.arange(18).reshape(shape), [], []
+    for fit in range(8):
+        wards = rng.choice(3, n, p=[0.4, 0.35, 0.25])
+        seen = rng.random((n, 3, 2)) < 0.9
+        y = 5 + true[wards] + rng.standard_normal((n, 1, 1)) + rng.standard_normal(seen.shape)
+        person, question, period = np.nonzero(seen)
+        X = np.column_stack([person, rows[wards[person], question, period]])
+        model = PrivateCPCompletion(0, bounds=(0, 10), shape=(n, 18), unit_mode=0, epsilon=4)
+        with unsafe_seeded_noise(100 * seed + fit):
+            model.fit(X, np.clip(y[seen], 0, 10))
+        changes = [model.average_rows(r[:, 1], less=r[:, 0]) for r in rows]
+        wards = [model.average_rows(rows[k].ravel(), less=rows[k - 1].ravel()) for k in range(3)]
+        found = np.array([*changes, *wards])
+        means = true.mean(axis=(1, 2))
+        expected = [*np.diff(true.mean(axis=1))[:, 0], *(means - np.roll(means, 1))]
+        scores.append((found[:, 0] - expected) / found[:, 1])
+        stated.append(found[:, 1])
+        unit, covariances = model.bias_covariances_
+        assert unit is None
+        assert np.linalg.eigvalsh(covariances).min() > -1e-9
+        one = covariances[rows[0, 0, 0], rows[0, 0, 0]] + covariances[rows[0, 0, 1], rows[0, 0, 1]]
+        one -= 2 * covariances[rows[0, 0, 0], rows[0, 0, 1]]
+        assert np.sqrt(one) < np.hypot(*model.bias_errors_[1][rows[0, 0]]) / 3
+    of_changes, of_wards = np.sqrt(np.mean(np.square(scores), axis=0)).reshape(2, 3)
+    assert (of_changes < 1.6).all()
+    assert (of_wards < 1.6).all()
+    errors = np.mean(stated, axis=0).reshape(2, 3)
+    assert errors[0].max() < 0.3
+    assert errors[1].min() > 1
+
+
 def test_rows_are_given_by_name_and_averages_outlast_a_file(tmp_path):
     rng, names = np.random.default_rng(0), [f"{item} {shop}" for item in "abc" for shop in "AB"]
     X = np.argwhere(rng.random((300, 6)) < 0.6)
@@ -87,6 +122,7 @@ def test_rows_are_given_by_name_and_averages_outlast_a_file(tmp_path):
     loaded = PrivateCPCompletion.load(tmp_path / "averages.model")
     assert loaded.average_rows(names[1::2], less=names[::2]) == (average, error)
     assert shared_model(loaded).effects[0].drawn.shape == (6,)
+    np.testing.assert_array_equal(loaded.bias_covariances_[1], model.bias_covariances_[1])
     for rows, less, mode, said in (
         ([], None, 1, "rows must be one or more rows of mode 1"),
         (["c C"], None, 1, "rows must be one or more rows of mode 1"),
