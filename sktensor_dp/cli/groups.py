@@ -111,7 +111,7 @@ class Groups(Run):
         self.tests = [*given, *within]
 
     def _refuse_columns(self) -> None:
-        """Raise ValueError for columns that are named twice, or named but not used."""
+        """Raise ValueError for columns named twice or not used, and for lists without values."""
         options = self.options
         own_codes = tuple(f"{column}=" for column in [*self._numeric, *self._categorical])
         for code in options.missing or ():
@@ -119,7 +119,7 @@ class Groups(Run):
                 raise ValueError(f"--missing {code}: COLUMN=CELL names no column that is used")
         named = [options.person, *self._numeric]
         if len({*named}) < len(named):
-            raise ValueError("--range names a column twice, or that of persons, which is no number")
+            raise ValueError("--range or --log-range name a column twice, or that of persons")
         for column, values in self._categorical.items():
             if not values or (len(values) == 1 and "," in values[0]):
                 raise ValueError(
@@ -128,7 +128,7 @@ class Groups(Run):
                 )
         if both := {*self._categorical}.intersection([options.person, *self._numeric]):
             raise ValueError(
-                f"--category {min(both)}: the column is one of --range or --person too; use it once"
+                f"--category {min(both)}: --range, --log-range or --person has it, too: use it once"
             )
         if unknown := {*(options.nonnormal or ())} - {*self._numeric}:
             raise ValueError(f"--nonnormal {min(unknown)}: no --range or --log-range names it")

@@ -33,7 +33,7 @@ CODE = re.compile(r"-?\d+(\.\d*)?")  # of a missing value, such as -9
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 FORMULA = re.compile(r"('*)[=+\-@\t\r]")
 # Columns to read: pairs of a name (None: the only column) and its content, "text", "numbers", or a
-# noun for labels, which no row may lack.
+# noun for labels.
 Columns = Sequence[tuple[str | None, str]]
 
 

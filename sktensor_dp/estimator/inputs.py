@@ -139,8 +139,8 @@ def checked_table(estimator: Any, X: Any, *, reset: bool, fits: bool, grouped: b
     """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
 
     `reset` stores the columns on `estimator`; else they are compared with its own. Its input tags
-    say whether NaN is allowed. Where `grouped`, the number of rows is private. Where it `fits`, and
-    rows may be added or removed, `X` may have none.
+    say whether an array may hold NaN; a sparse table may not. Where `grouped`, the number of rows
+    is private. Where it `fits`, and rows may be added or removed, `X` may have none.
     """
     number_is_private = getattr(estimator, "neighbours", None) == "add_remove"
     rows_private = number_is_private or grouped

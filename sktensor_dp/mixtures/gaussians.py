@@ -157,8 +157,8 @@ class Gaussians:
     def points(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Random points (n, d) and weights (n,) with exactly the Gaussians' means and covariances.
 
-        Each Gaussian has the same standard normal points, in pairs about 0; with nonnormal columns
-        they are spread evenly, as these have two values there.
+        Each Gaussian has the same standard normal points, in pairs about 0. With nonnormal columns,
+        whose values are drawn, means and covariances are near: points are spread evenly.
         """
         k, d = self.means.shape
         normal = rng.standard_normal((max(POINTS // (2 * k), 2 * d), d))

@@ -438,7 +438,7 @@ class PrivateSearchCV(
     ) -> SearchForecast:
         """Forecast for a request, with verdicts on candidates, on some if there are many."""
         most_candidates = 10
-        n_scored = max(round(n_units * self.test_size), 1)
+        n_scored = max(math.ceil(n_units * self.test_size), 1)
         candidates = candidates_of(request.distributions, most_candidates)
         verdicts, n_fitted = [], max(n_units - n_scored, 1)
         length = self.document_length or request.last._public_facts().assumed_length

@@ -164,8 +164,8 @@ class Trials:
 
     def run(self, bits: Sequence[int]) -> Trial:
         """Draw a candidate by its own secret `bits`, fit it, and score it on held-out units."""
-        # An error ends the search at once, as if it had the highest score: that is a selection of
-        # the best too.
+        # Any error but that of too little data ends the search at once, as if it had the highest
+        # score: that is a selection of the best too.
         rng = secret_random_state(bits)
         (params,) = ParameterSampler(self.request.distributions, 1, random_state=rng)
         template = configured(self.estimator, params, rng)

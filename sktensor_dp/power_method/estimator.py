@@ -457,7 +457,7 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         n_samples, n_features : int
-            Size of the data to come; a private number (`neighbours`) as a noisy count shows it.
+            Size of the data to come. Of a private number (`neighbours`) give a noisy count.
 
         Returns
         -------

@@ -83,7 +83,7 @@ def warnings_of_noise(
         return ()
     return (
         NotEnoughDataWarning(
-            f"Of {counted(wanted, 'component')} asked for, released values show "
+            f"Of {counted(n_components, 'component')} asked for, released values show "
             f"{fitted.n_resolved} above their noise; {len(fitted.components)} were fitted. "
             f"{'' if math.isinf(epsilon) else 'A larger epsilon, a smaller data_norm or '}"
             f"{'F' if math.isinf(epsilon) else 'f'}ewer n_components would help, and more samples, "

@@ -147,7 +147,7 @@ def search_around(tools: Sequence[Tool]) -> SearchAround | None:
 
 
 def _fold_of(frame: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Index of the fold that is fitted (0: the first), and number of folds; None if unknown."""
+    """0 if the fold that is fitted is the first, and number of folds; None if unknown."""
     if sizes := frame.get("train_test_proportions"):  # of learning_curve, which cuts the folds
         return int(frame.get("train") is not sizes[0][0]), len(sizes)
     return frame.get("split_progress") or getattr(_dealt(frame.get("train")), "place", None)

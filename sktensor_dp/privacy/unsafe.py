@@ -193,7 +193,7 @@ class Recorder:
 
 def refuse_recording(what: str) -> None:
     """Raise RuntimeError inside a block that records releases."""
-    if Recorder():
+    if Recorder():  # true inside such a block
         raise RuntimeError(
             f"{what} hides which of its trials were made, and must not run inside "
             "unsafe_recorded_releases. Nothing was charged."

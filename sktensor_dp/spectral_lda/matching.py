@@ -243,8 +243,8 @@ class _Task:
         mixed = np.einsum("ij,ij->i", shares[of_rows], model.topics.T[X.indices])
         ratios = of_same_shape(X, X.data / np.maximum(mixed, 1e-30))
         of_start, of_model = ratios @ start.topics.T, ratios @ model.topics.T
-        # Slopes (n, k) of the likelihood of shares along the logarithms of the prior's parameters,
-        # over `weights`: of one topic each, or by logarithms of shares less their means.
+        # Slopes (n, k), over `weights`, of the likelihood of shares along the logarithms of weights
+        # (documents of one topic), or of the parameters of the Dirichlet prior.
         of_shares = shares / weights
         if c > 0:
             of_shares = c * (np.log(np.maximum(shares, 1e-300)) - psi(c * weights) + psi(c))

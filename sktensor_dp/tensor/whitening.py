@@ -172,9 +172,9 @@ def noisy_whitener(
         n_kept = int((values > min(edge, hidden_above)).sum())
     if largest is None:
         largest = max(float(values[0]), _NULL_EIGENVALUE)
-    # Least eigenvalue that is kept, relative to the noise edge: noise may make it negative.
-    least_above_noise = 0.1
-    least = max(least_above_noise * edge, _NULL_EIGENVALUE * largest)
+    # Smaller eigenvalues, which noise may make negative, are raised to this part of the edge.
+    least_part = 0.1
+    least = max(least_part * edge, _NULL_EIGENVALUE * largest)
     eigenvalues = np.maximum(values[:n_kept], least)
     return NoisyWhitener(vectors[:, :n_kept], np.sqrt(eigenvalues), eigenvalues, n_resolved)
 

@@ -219,10 +219,10 @@ def variance_by_shares(fit: ExplainedTopics) -> Floats:
     s11 = mu.T @ (w * mu)
     s21, s22 = (mu**2).T @ (w * mu), (mu**2).T @ (w * mu**2)
     squares = np.outer(s2, s1**2)
-    four_cycles = c**3 * np.outer(s1, s1) ** 2
-    three_cycles = c**2 * (squares + squares.T + 4 * s11 * np.outer(s1, s1))
-    two_cycles = c * (np.outer(s2, s2) + 2 * s11**2 + 4 * s21 * s1 + 4 * s21.T * s1[:, None])
-    of_permutations = four_cycles + three_cycles + two_cycles + 6 * s22
+    in_four = c**3 * np.outer(s1, s1) ** 2  # permutations with four cycles
+    in_three = c**2 * (squares + squares.T + 4 * s11 * np.outer(s1, s1))
+    in_two = c * (np.outer(s2, s2) + 2 * s11**2 + 4 * s21 * s1 + 4 * s21.T * s1[:, None])
+    of_permutations = in_four + in_three + in_two + 6 * s22
     return np.asarray(of_permutations / ((c + 1) * (c + 2) * (c + 3)) - fit.pairs**2)
 
 

@@ -834,15 +834,15 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
         (("--range", "age", 0, "much"), "--range age 0 much: LOW and HIGH are two numbers"),
         (
             ("--person", "patient", "--range", "patient", 0, 100),
-            "--range names a column twice, or that of persons",
+            "--range or --log-range name a column twice, or that of persons",
         ),
-        ((*RANGES, "--range", "age", 0, 9), "--range names a column twice"),
+        ((*RANGES, "--range", "age", 0, 9), "--range or --log-range name a column twice"),
         (("--range", "weight", 0, 9, "--groups", 1), "'weight' does not exist"),
         (
             ("--range", "age", 0, 9, "--category", "visits", "1", "--category", "visits", "2"),
             "--category names a column or a category twice: list all values once",
         ),
-        (("--range", "age", 0, 9, "--category", "age", "1"), "--category age: the column is one"),
+        (("--range", "age", 0, 9, "--category", "age", "1"), "--category age: --range, --log-range or"),
         (
             ("--range", "age", 0, 9, "--nonnormal", "sex"),
             "--nonnormal sex: no --range or --log-ran",
