@@ -151,9 +151,9 @@ class ReadableTopics:
         DataFrame of pandas
             One row per topic, numbered from 1 by falling share (the index): ``words``, the most
             probable, and ``distinctive_words``; ``uncertainty``, how much of its probability noise
-            may have moved to other words; ``coherence``, UMass; ``hidden``, as :meth:`hidden`;
-            ``component``, its row in ``components_``; and ``share``, of the words and without an
-            interval (``topic_prior_``).
+            may have moved to other words, at most; ``coherence``, UMass; ``hidden``, as
+            :meth:`hidden`; ``component``, its row in ``components_``; and ``share``, of the words
+            and without an interval (``topic_prior_``).
 
         Raises
         ------
@@ -238,10 +238,8 @@ class ReadableTopics:
         return np.asarray(np.minimum(moved, 1.0))
 
     def _visibility(self) -> list[str]:
-        """Return for each topic whether it is "seen", "half hidden" by noise, or "hidden"."""
-        is_clear = self._moved_by_noise() <= 0.5  # False where the noise is not known
-        words = np.where(is_clear, "seen", "half hidden")
-        return [str(word) for word in np.where(self.hidden(), "hidden", words)]
+        """Return for each topic whether it is "seen", or "hidden" by noise."""
+        return ["hidden" if is_hidden else "seen" for is_hidden in self.hidden()]
 
 
 def _check_fraction(name: str, value: float) -> None:

@@ -9,12 +9,8 @@ from sktensor_dp.checks.display import Table, counted
 from sktensor_dp.spectral_lda.fitted import AS_MANY
 from sktensor_dp.spectral_lda.share_differences import Comparison, comparisons
 
-# Marks of topics by their visibility, and what those of half hidden ones say.
-MARKS = {"seen": "", "half hidden": "?", "hidden": "*"}
-BLURRED = (
-    "noise may have moved more than half of the words, so that shares, and their changes from "
-    "group to group, are likely too small, by more than intervals say"
-)
+# Marks of topics by their visibility.
+MARKS = {"seen": "", "hidden": "*"}
 MAY_BE_NOTHING = (
     "noise hides the topic, which may be a mixture of others: half of its texts count for these, "
     "and intervals reach from none of them to all"
@@ -97,22 +93,19 @@ def _ends(one: Comparison) -> list[str]:
 def _on_marks(shares: Any) -> list[str]:
     """Say what marks of groups and of topics mean."""
     said = ["* of a group: noise hides how many texts there are"] * bool(shares.hidden_.any())
-    for visibility, meaning in (("half hidden", BLURRED), ("hidden", MAY_BE_NOTHING)):
-        if visibility in shares.visibility_:
-            said.append(f"{MARKS[visibility]} of a topic: {meaning}")
+    if "hidden" in shares.visibility_:
+        said.append(f"{MARKS['hidden']} of a topic: {MAY_BE_NOTHING}")
     return said
 
 
 def in_brief(shares: Any) -> str:
     """Say of how many groups shares can be seen, and what their intervals leave out."""
     seen, groups = sum(~shares.hidden_), counted(len(shares.values), "group")
-    blurred = np.flatnonzero([one == "half hidden" for one in shares.visibility_]) + 1
-    of_topics = f"Of topic {', '.join(map(str, blurred))} {BLURRED}." if len(blurred) else ""
     said = [
         f"Shares of topics can be seen of {seen} of {groups}.",
         MERGED * (shares.merged_ == "yes"),
     ]
-    said += [of_topics, on_scaling(shares), OF_TOPICS, OF_KEPT_WORDS * shares.private_words_]
+    said += [on_scaling(shares), OF_TOPICS, OF_KEPT_WORDS * shares.private_words_]
     return " ".join(filter(None, said))
 
 

@@ -134,9 +134,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     mixing_covariance_ : ndarray of shape (n_topics, n_topics, n_topics) or None
         That of the model: intervals allow for as large errors of topics.
     visibility_ : list of str of length n_topics
-        "seen"; "hidden" where noise hides the topic (``hidden``); or "half hidden", where it
-        may have moved more than half of its words (``uncertainty`` of ``topic_table``): its shares,
-        and their changes from group to group, are likely too small, by more than intervals say.
+        "seen", or "hidden" where noise hides the topic (``hidden``).
     merged_ : str
         If some topics may hold several, of which shares are then together: "yes" where the model's
         pairs of words show more than were asked for; "unknown" where as many can be seen as were
