@@ -842,7 +842,10 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
             ("--range", "age", 0, 9, "--category", "visits", "1", "--category", "visits", "2"),
             "--category names a column or a category twice: list all values once",
         ),
-        (("--range", "age", 0, 9, "--category", "age", "1"), "--category age: --range, --log-range or"),
+        (
+            ("--range", "age", 0, 9, "--category", "age", "1"),
+            "--category age: --range, --log-range or",
+        ),
         (
             ("--range", "age", 0, 9, "--nonnormal", "sex"),
             "--nonnormal sex: no --range or --log-ran",
