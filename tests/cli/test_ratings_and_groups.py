@@ -696,8 +696,12 @@ def test_numbers_in_a_range_of_zeros_and_ones_are_nonnormal(command, visits):
     ("file", "asked"),
     [
         ("posts", ("topics", "--text", "post", "--topics", 2)),
-        ("visits", ("groups", *RANGES, "--missing", "NA", "?", "-999")),
         ("ratings", ("ratings", *STARS[2:], "--items", "films.csv")),
+        pytest.param(
+            "visits",
+            ("groups", *RANGES, "--missing", "NA", "?", "-999"),
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_ids_of_rows_are_no_persons(command, request, file, asked):
@@ -791,7 +795,9 @@ def test_models_that_are_paid_for_are_written_and_not_fitted_again(command, monk
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("whose", [(), ("--person", "patient")])
+@pytest.mark.parametrize(
+    "whose", [("--person", "patient"), pytest.param((), marks=pytest.mark.nightly)]
+)
 def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
     """Before the fit all goes by a guess, and after it by released counts."""
     asked = (

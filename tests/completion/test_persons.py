@@ -757,7 +757,7 @@ def panel(seed, *items, n=900, n_months=12, rise=3.0):
     return X, np.clip(y + 0.6 * rng.standard_normal(len(X)), 0, 10), seen.shape
 
 
-@pytest.mark.parametrize("items", [(), (12,)], ids=str)
+@pytest.mark.parametrize("items", [(), pytest.param((12,), marks=pytest.mark.nightly)], ids=str)
 def test_errors_of_changes_hold_where_few_persons_compare_the_ends(items, seed):
     """Noise hides how few: by one law of it changes were half as large, two to three errors off."""
     n_fits, squares, stated = 12 if items else 20, [], []

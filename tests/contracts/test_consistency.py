@@ -190,14 +190,20 @@ ROWS = [
         lambda found, words: 1 - found / len(words)),
 ]  # fmt: skip
 
-every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+NIGHTLY = {"single topics", "components, stream", "PrivateTuckerCompletion"}
 
 
-@every_row
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row.name, marks=[pytest.mark.nightly] * (row.name in NIGHTLY))
+        for row in ROWS
+    ],
+)
 def test_the_error_falls_with_units_and_epsilon(row):
     assert row.falls(lambda data, epsilon, _: row.fit(data, epsilon)) == (True, True)
 
 
-@every_row
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_trivial_estimator_fails(row):
     assert row.falls(row.trivial) == (False, False)

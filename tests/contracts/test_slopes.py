@@ -102,7 +102,22 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# Each mode of units, kind and way of observing, with and without noise.
+BY_DAY = {
+    "two modes, few values", "two modes, some noise", "three modes, some noise",
+    "three modes, parts", "three modes, popular, some noise", "three modes, paired",
+    "three modes, leave, no noise", "three modes, one row each", "three modes, Tucker",
+    "four modes",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.nightly] * (case.name not in BY_DAY), id=case.name)
+        for case in CASES
+    ],
+)
 def test_averages_are_in_proportion_to_the_truth(case, seed):
     X, y, effects = case.data(np.random.default_rng(seed))
     order = [*range(1, len(case.shape))]

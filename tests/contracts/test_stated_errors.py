@@ -87,14 +87,14 @@ class Case:
 N = 12_000  # persons who rate
 CASES = [
     Case("shares", Shares(5000), 0, 1.0),
-    Case("shares, more epsilon", Shares(5000), 0, 2.0),
-    Case("ratings", Ratings(N), 0, 1.0),
     Case("none found", Ratings(N), 3, 1.0),
-    Case("pure, one value or two each", Ratings(N, each=1.5), 0, 4.0, delta=0),
-    Case("pure, two values each", Ratings(N, unequal=False, each=2), 0, 4.0, delta=0),
     Case("pure", Ratings(N), 0, 2.0, delta=0),
 ]
 LONG = [
+    Case("shares, more epsilon", Shares(5000), 0, 2.0),
+    Case("ratings", Ratings(N), 0, 1.0),
+    Case("pure, one value or two each", Ratings(N, each=1.5), 0, 4.0, delta=0),
+    Case("pure, two values each", Ratings(N, unequal=False, each=2), 0, 4.0, delta=0),
     Case("ratings, equal numbers", Ratings(N, unequal=False), 0, 2.0),
     Case("none found, a small rank, more epsilon", Ratings(N), 1, 2.0),
     Case("none found, equal numbers", Ratings(N, unequal=False), 3, 1.0),
@@ -205,7 +205,9 @@ def test_errors_of_biases_beside_components_count_that_rows_are_a_sample(estimat
 
 @pytest.mark.parametrize(
     ("by_item", "by_month", "seen", "stars", "epsilon"),
-    [(0.8, 0, 1, False, 4.0), (0, 0, 0.3, True, 4.0), (0.6, 0.4, 0.3, True, 8.0),
+    [(0.6, 0.4, 0.3, True, 8.0),
+     pytest.param(0.8, 0, 1, False, 4.0, marks=pytest.mark.nightly),
+     pytest.param(0, 0, 0.3, True, 4.0, marks=pytest.mark.nightly),
      pytest.param(0.8, 0, 1, True, float("inf"), marks=pytest.mark.nightly),
      pytest.param(0, 0.6, 1, True, float("inf"), marks=pytest.mark.nightly),
      pytest.param(0, 0.6, 0.3, False, 4.0, marks=pytest.mark.nightly),
@@ -243,7 +245,7 @@ def test_errors_where_persons_answer_again(by_item, by_month, seen, stars, epsil
     assert np.sum(squares_of_mean) < chi2.isf(1e-5, 4)
 
 
-@pytest.mark.parametrize("leave", [False, True])
+@pytest.mark.parametrize("leave", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_differences_are_extrapolated_that_few_compare(leave, seed):
     """Most persons keep to one half of the rows, or leave some day."""
     rng, shape = np.random.default_rng(seed), (30_000, 12) if leave else (12_000, 40)
@@ -301,7 +303,12 @@ def test_pure_errors_where_most_give_one_value_to_all(alike, n, epsilon, seed):
 
 @pytest.mark.parametrize(
     ("n_common", "epsilon", "as_one"),
-    [(1, float("inf"), False), (1, 2.0, False), (2, 200.0, False), (4, 2.0, True)],
+    [
+        (1, 2.0, False),
+        (4, 2.0, True),
+        pytest.param(1, float("inf"), False, marks=pytest.mark.nightly),
+        pytest.param(2, 200.0, False, marks=pytest.mark.nightly),
+    ],
 )
 def test_changes_between_quarters_that_have_own_questions(n_common, epsilon, as_one, seed):
     """By few questions that are asked in all quarters, in three modes, and in two."""
@@ -358,10 +365,13 @@ class Panel:
 @pytest.mark.parametrize(
     "panel",
     [
-        Panel((3000, 16), 5, 4.0), Panel((3000, 8, 8), 2, 4.0), Panel((10_000, 30), 4, 16.0),
-        Panel((4000, 4, 6), 2, 8.0, as_one=True), Panel((3000, 8), 2, 1.0),
-        Panel((2600, 5, 8), 2, 2.0, as_one=True), Panel((930, 5, 4), 2, 2.0, as_one=True),
-        Panel((2000, 12), 3, float("inf")), Panel((3000, 5, 2), 0, 4.0, as_one=True, visits=0.3),
+        Panel((3000, 16), 5, 4.0), Panel((3000, 8, 8), 2, 4.0),
+        Panel((930, 5, 4), 2, 2.0, as_one=True), Panel((2000, 12), 3, float("inf")),
+        Panel((3000, 5, 2), 0, 4.0, as_one=True, visits=0.3),
+        *(pytest.param(panel, marks=pytest.mark.nightly) for panel in (
+            Panel((10_000, 30), 4, 16.0), Panel((4000, 4, 6), 2, 8.0, as_one=True),
+            Panel((3000, 8), 2, 1.0), Panel((2600, 5, 8), 2, 2.0, as_one=True),
+        )),
     ],
     ids=str,
 )  # fmt: skip
@@ -390,7 +400,12 @@ def test_changes_of_a_rotating_panel(panel, seed):
 
 @pytest.mark.parametrize(
     ("shape", "epsilon"),
-    [((900, 12), 4.0), ((3000, 12), 1.0), ((3000, 12), 4.0), ((3000, 6, 12), 4.0)],
+    [
+        ((900, 12), 4.0),
+        pytest.param((3000, 6, 12), 4.0, marks=pytest.mark.nightly),
+        pytest.param((3000, 12), 1.0, marks=pytest.mark.nightly),
+        pytest.param((3000, 12), 4.0, marks=pytest.mark.nightly),
+    ],
 )
 def test_forecasts_of_panels_are_what_fits_state(shape, epsilon, seed):
     """Errors of the change from the first period to the last, and of averages."""

@@ -61,7 +61,7 @@ SHARES = {
     "two groups of persons, missing cells": (2, 4000, 0.3, 4.0, 4, 0.0, 4.0),
     "two groups, short tails": (2, 4000, 0.0, 2.0, 1, 0.4, 4.0),
 }
-FAST = ("one group", "three groups", "two groups, tails", "one group, long tails")
+FAST = ("three groups", "one group, long tails")
 
 
 def distances(rng, k, n, missing, epsilon, rows, logs, asked=0, apart=6.0, shares=None):
@@ -121,15 +121,11 @@ def test_intervals_hold_the_means_of_the_law(name, seed):
     check(name, 6, seed)
 
 
-@pytest.mark.parametrize(
-    ("names", "n_fits"),
-    [(["two groups", "two groups that overlap"], 4),
-     pytest.param([*SHARES], 20, marks=pytest.mark.nightly)],
-)  # fmt: skip
-def test_intervals_hold_the_shares_of_the_law(names, n_fits, seed):
+@pytest.mark.nightly
+def test_intervals_hold_the_shares_of_the_law(seed):
     """Of 90 % intervals .85 or more hold; all but one of a fit's shares are independent."""
-    found = []
-    for name in names:
+    found, n_fits = [], 20
+    for name in SHARES:
         *law, apart = SHARES[name]
         shares = np.arange(law[0], 0, -1) / np.arange(law[0] + 1).sum()
         for place in range(n_fits):
@@ -138,7 +134,7 @@ def test_intervals_hold_the_shares_of_the_law(names, n_fits, seed):
             if made is not None:
                 found += [*made[1:, 0]]
     sizes = np.abs(np.array(found)[np.isfinite(found)])
-    assert len(sizes) > n_fits * len(names) / 2
+    assert len(sizes) > n_fits * len(SHARES) / 2
     assert (sizes < 1.645).sum() >= binom.ppf(CHANCE, len(sizes), 0.85)
     # Where stated errors are twice as large as errors, .82 are within .674 of them.
     assert (sizes < 0.674).sum() <= binom.isf(CHANCE, len(sizes), 0.82)
@@ -163,7 +159,9 @@ def test_intervals_of_shares_count_rows_of_a_tail_that_groups_trade(seed):
     assert sum(held) >= binom.ppf(CHANCE, len(held), 0.8)
 
 
-@pytest.mark.parametrize(("k", "epsilon"), [(1, 20.0), (2, 8.0)])
+@pytest.mark.parametrize(
+    ("k", "epsilon"), [(1, 20.0), pytest.param(2, 8.0, marks=pytest.mark.nightly)]
+)
 def test_differences_of_columns_that_go_together_have_their_own_errors(k, epsilon, seed):
     """The root of both squared half-widths is more than one and a half times too wide."""
     sizes, ratios = [], []
@@ -209,7 +207,8 @@ def test_a_table_of_differences_is_in_units_of_the_columns():
             model.differences_table(**wrong, ranges=ranges)
 
 
-@pytest.mark.parametrize("n", [8000, pytest.param(20_000, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("n", [8000, 20_000])
 def test_groups_that_overlap_are_as_many_as_there_are(n, seed):
     """Beside two of them joined a fourth gained in half of the fits, and of three found the
     intervals of the largest held five in ten.
@@ -561,7 +560,9 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
         model.means_interval()
 
 
-@pytest.mark.parametrize("ends", [None, {4: (-1 / 3, 1 / 3)}])
+@pytest.mark.parametrize(
+    "ends", [None, pytest.param({4: (-1 / 3, 1 / 3)}, marks=pytest.mark.nightly)]
+)
 def test_groups_that_drop_out_have_their_means(ends, seed):
     """After a high value most rows of the smallest group lack the last column. Steps, of which each
     went a third of the way, left its mean near that of all rows, and intervals did not say so.
@@ -654,16 +655,13 @@ def held_of_kinds(seed, n, epsilon, lab):
     return np.where(np.isnan(low[found]), np.nan, is_held), doubt
 
 
-@pytest.mark.parametrize("name", [
-    "LDH, 4000 rows, epsilon 2.0",
-    *(pytest.param(one, marks=pytest.mark.nightly) for one in LOG_NORMAL),
-])  # fmt: skip
-def test_intervals_beside_a_skewed_column_hold_or_are_not_given(name, seed, request):
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", LOG_NORMAL)
+def test_intervals_beside_a_skewed_column_hold_or_are_not_given(name, seed):
     """A test of skewness let noise hide it: of those of the column one in ten held in the largest
     group, and of those of other columns one in two of 10,000 rows.
     """
-    is_nightly = "nightly" in {mark.name for mark in request.node.iter_markers()}
-    made = [held_of_kinds([seed, i], *LOG_NORMAL[name]) for i in range(20 if is_nightly else 6)]
+    made = [held_of_kinds([seed, i], *LOG_NORMAL[name]) for i in range(20)]
     without = [np.isnan(held).any() for held, _ in made]
     said = ["no intervals of" in doubt and "column 3" in doubt for _, doubt in made]
     held = np.array([one for one, _ in made if not np.isnan(one).any()])

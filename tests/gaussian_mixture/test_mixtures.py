@@ -164,7 +164,9 @@ def test_groups_that_drift_within_the_noise_of_a_step_arrive(seed):
     assert adjusted_rand_score(truth.log_joint(X).argmax(axis=1), model.predict(X)) >= 0.97
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(
+    "kind", [*TYPES[::2], *(pytest.param(one, marks=pytest.mark.nightly) for one in TYPES[1::2])]
+)
 def test_without_noise_it_is_a_mixture_of_scikit_learn(kind, seed):
     rng = np.random.default_rng(seed)
     X, _ = drawn(law(rng, 3, 4), 10_000, rng)
@@ -180,7 +182,7 @@ def test_without_noise_it_is_a_mixture_of_scikit_learn(kind, seed):
         assert of_both[0] == pytest.approx(of_both[1])
 
 
-@pytest.mark.parametrize(("k", "asked"), [(1, 3), (3, 7)])
+@pytest.mark.parametrize(("k", "asked"), [(1, 3), pytest.param(3, 7, marks=pytest.mark.nightly)])
 def test_groups_that_the_data_does_not_support_are_joined(k, asked, seed):
     rng = np.random.default_rng(seed)
     X, _ = drawn(law(rng, k, 5), 20_000, rng)
@@ -192,6 +194,7 @@ def test_groups_that_the_data_does_not_support_are_joined(k, asked, seed):
     assert model.gains_[0] == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_groups_that_few_rows_support_are_kept(seed):
     """Gains clipped at 3 nats have twice the noise, which joins two of these in every third fit."""
@@ -363,7 +366,10 @@ def test_shifts_show_the_tail_that_groups_share(seed):
     assert found.logs[0] == pytest.approx(0.033, abs=0.005)
 
 
-@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize(
+    "covariance_type",
+    ["full", *(pytest.param(one, marks=pytest.mark.nightly) for one in TYPES[1:])],
+)
 def test_moves_by_tails_are_those_of_a_fit_without_noise(covariance_type, seed):
     """Groups that overlap trade rows of a tail; those far apart keep them."""
     for distance, least in ((3.0, 0.03), (30.0, 0.0)):

@@ -88,7 +88,16 @@ FOUND = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", FOUND)
+NIGHTLY = {
+    "refined", "pure moment tensor", "ten topics", "long, 2", "exact, no steps",
+    "long moment tensor",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(one, marks=[pytest.mark.nightly] * (one in NIGHTLY)) for one in FOUND],
+)
 def test_every_perturbation_finds_topics(seed, case):
     (n, d, k, length, concentration), parameters, bound = FOUND[case]
     X, topics = single_topic_documents(n, d, k, length, seed, concentration)

@@ -174,6 +174,7 @@ def test_streams_keep_what_later_batches_are_paid_by():
     stream.partial_fit(X[150:])  # paid by the first batch
 
 
+@pytest.mark.nightly
 @may_warn
 def test_topics_stay_whatever_noise_a_single_step_gives_them():
     """Texts of ten words and five clear topics: given up, one would be mixed into another."""

@@ -38,8 +38,11 @@ def contrasts(shares, sizes):
     return to_others, to_second, 3 * places / (places @ places) @ shares
 
 
-@pytest.mark.parametrize("sampling", [True, False])
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+@pytest.mark.parametrize(
+    ("epsilon", "sampling"),
+    [(1.0, True), (8.0, False),
+     *(pytest.param(*case, marks=pytest.mark.nightly) for case in ((1.0, False), (8.0, True)))],
+)  # fmt: skip
 def test_differences_lie_in_their_intervals(epsilon, sampling, seed):
     rng, inside = np.random.default_rng(seed), []
     for _ in range(60):

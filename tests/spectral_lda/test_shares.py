@@ -610,9 +610,8 @@ def test_topics_of_persons_are_asked_of_persons(tmp_path):
         single.shares_by(X, BY, ["a", "b"], groups=PERSONS)
 
 
-@pytest.mark.parametrize(("common", "asked"), [
-    (0.3, 7), *(pytest.param(common, 4, marks=pytest.mark.nightly) for common in (0.3, 0.6)),
-])  # fmt: skip
+@pytest.mark.nightly
+@pytest.mark.parametrize(("common", "asked"), [(0.3, 7), (0.3, 4), (0.6, 4)])
 def test_intervals_hold_shares_of_topics_that_share_a_background(common, asked, seed):
     """Of two groups of texts, one with more of the largest topic, by drawn persons.
 

@@ -8,7 +8,7 @@ from sktensor_dp.topics.documents import drawn_documents
 from sktensor_dp.topics.inference import proportions
 
 
-@pytest.mark.parametrize("length", [8, 24])
+@pytest.mark.parametrize("length", [8, pytest.param(24, marks=pytest.mark.nightly)])
 def test_its_inverse_finds_the_shares_of_groups_that_have_more_of_a_topic(length, seed):
     """Topics share a background. Documents of one topic each would give errors of 0.02 or more."""
     rng, prior = np.random.default_rng(seed), np.array([0.6, 0.5, 0.4, 0.3])
