@@ -604,7 +604,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         ------
         ValueError
             If `level` is not in [0, 1); or there are no intervals, as of fewer samples than
-            :meth:`forecast` asks for, or of more than 1500 parameters.
+            :meth:`forecast` asks for, or of more than 2500 parameters.
 
         Notes
         -----

@@ -15,7 +15,8 @@ from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.nonnormal import NonnormalColumns
-from sktensor_dp.mixtures.uncertainty import MeanErrors, n_scores
+from sktensor_dp.mixtures.scores import n_scores
+from sktensor_dp.mixtures.uncertainty import MeanErrors
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, Numbers, Part, Real, SavedState, Whole
 from sktensor_dp.tensor.arrays import Floats

@@ -20,9 +20,9 @@ from sktensor_dp.estimator.forecast import (
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales, clip_for
 from sktensor_dp.mixtures.nonnormal import NonnormalColumns
+from sktensor_dp.mixtures.scores import FOR_MEANS, TOGETHER, n_scores
 from sktensor_dp.mixtures.skewness import scales_of_shifts
 from sktensor_dp.mixtures.start import TRIES
-from sktensor_dp.mixtures.uncertainty import n_scores
 from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
@@ -47,10 +47,12 @@ LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 25, 12
 # and a copy and the workspace of LAPACK.
 INFORMATION_MATRICES, SINGLE_INFORMATION = 4, 8
 # Most (p, p) matrices of all p parameters when groups move to where steps lead: products of scores,
-# derivatives and their sums (4), directions (2), noise (4), and an estimate with temporaries (6).
+# derivatives and their sums (4), noise (6), and an estimate with temporaries (6). Beside them each
+# drawn row of mean scores has standard normal points, twice, and each of products held back scores
+# in two mixtures, twice.
 SETTLED = 16
-# Most parameters, whose information matrix a fit and `means_interval` decompose: about a minute.
-MOST_SCORES = 1500
+# Most parameters, whose information matrix a fit and `means_interval` decompose: half a minute.
+MOST_SCORES = 2500
 # A forecast knows no data: it says what may hide groups, or leave several without intervals.
 WELL_APART = " if groups are well apart"
 OF_ONE_SIZE = (
@@ -166,7 +168,8 @@ def check_memory(k: int, n_features: int) -> None:
     held = matrices * (d + 1) ** 2 + candidates + a_pair * n_spheres**2 + WORKSPACE
     if k > 1 and n_scores(k, n_features) <= MOST_SCORES:
         held += (INFORMATION_MATRICES * k + SINGLE_INFORMATION) * n_unique(n_features, 2) ** 2
-        held += SETTLED * n_scores(k, n_features) ** 2
+        held += (SETTLED * n_scores(k, n_features) + 4 * TOGETHER) * n_scores(k, n_features)
+        held += 2 * FOR_MEANS * n_features
     check_feasible(held, fit, "Fit fewer of either.")
 
 

@@ -6,24 +6,27 @@ import numpy as np
 
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.m_step import MeanScores, StepNoise
-from sktensor_dp.mixtures.observed_information import shape_entries
-from sktensor_dp.mixtures.uncertainty import (
-    NoiseOfScores,
+from sktensor_dp.mixtures.scores import (
+    derivatives_of,
     directions,
-    estimated,
     information_of,
+    mean_scores,
+    of_parts,
+)
+from sktensor_dp.mixtures.uncertainty import (
+    Estimate,
+    NoiseOfScores,
+    ScoreErrors,
     moved_by,
     moved_from,
-    stretched,
     unstretched,
 )
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, as_generator
 
-# Largest move at once of a relative weight, a whitened mean or an eigenvalue of a shape; least one
-# that is followed by another; and the most moves.
-LONGEST, SHORTEST, MOST_MOVES = 0.5, 0.02, 8
-# Number of rows that are drawn for each parameter: for moves fewer than for errors.
-ROWS = 5
+# Largest move at once of a relative weight, a whitened mean or an eigenvalue of a shape; distance,
+# in squared deviations of all errors together, from which none follows. Derivatives are taken at
+# most so often, for at most so many moves.
+LONGEST, NEAR, MOST_DERIVATIVES, MOST_MOVES = 0.5, 0.01, 3, 10
 
 
 def given_mixture(scores: MeanScores, model: Gaussians) -> Gaussians:
@@ -50,40 +53,94 @@ def fixed_point(
     `observed` of cells, would have the released scores in that which steps were given. From there
     moves follow Newton's method.
     """
-    given = start = given_mixture(later, model)
-    scores = _whitened_scores(later, given)
-    information = information_of(given, given, observed, np.random.default_rng(0), ROWS)
+    given = given_mixture(later, model)
+    scores = _scores_of(later, given)
+    information = information_of(given, given, observed, as_generator(0))
     along, by = directions(given, kind), NoiseOfScores(noise.times(later.n_steps**-0.5), 0.0, 0.0)
     if earlier is not None:
         way = moved_from(given_mixture(earlier, model), given).ravel()
         by = by._replace(ratio=earlier.n_steps / later.n_steps, apart=float(np.linalg.norm(way)))
-        beside = _whitened_scores(earlier, given) - information.of_scores @ way - scores
+        beside = _scores_of(earlier, given) - information.of_scores @ way - scores
         scores = scores + along @ (by.combined(information, given, kind)[1] @ (along.T @ beside))
-    for _ in range(MOST_MOVES):
-        found = estimated(information, (given, start), by, n_rows, kind)
-        here = directions(start, kind)
-        away = here.T @ moved_from(given, start).ravel()
-        left = along.T @ (scores - information.mean_scores)
-        moves = here @ (found.gains @ left - found.covariance @ away)
-        moves = moves.reshape(len(observed), -1)
-        size = _size_of(start, moves)
-        start = moved_by(start, moves * min(1.0, LONGEST / max(size, 1e-300)))
-        if size < SHORTEST:
+    errors = ScoreErrors.of(information, given, by, n_rows, kind)
+    lead = _Lead(given, observed, scores, errors, kind)
+    start, is_there = lead.followed(given, information.derivatives)
+    for _ in range(0 if is_there else MOST_DERIVATIVES):
+        start, is_there = lead.followed(start, derivatives_of(start, given, observed))
+        if is_there:
             break
-        information = information_of(start, given, observed, np.random.default_rng(0), ROWS)
     return Settled(start, given, by)
 
 
-def _whitened_scores(scores: MeanScores, given: Gaussians) -> Floats:
+class _Lead(NamedTuple):
+    """Way from a `given` mixture to the likeliest one by mean `scores` (p,) in it."""
+
+    given: Gaussians
+    observed: Floats
+    scores: Floats
+    errors: ScoreErrors
+    kind: str
+
+    def left(self, model: Gaussians) -> tuple[Floats, Floats, float]:
+        """Whitened scores that a mixture leaves, its distance, and the loss by both."""
+        left = self.scores - mean_scores(model, self.given, self.observed)
+        whitened = self.errors.whitened(directions(self.given, self.kind).T @ left)
+        away = directions(model, self.kind).T @ moved_from(self.given, model).ravel()
+        return whitened, away, float(whitened @ whitened + away @ away)
+
+    def followed(self, model: Gaussians, derivatives: Floats) -> tuple[Gaussians, bool]:
+        """Move by `derivatives` at a model, as far as they lead; say whether that is to the end."""
+        derivatives = directions(self.given, self.kind).T @ derivatives
+        found = Estimate.by(self.errors, derivatives @ directions(model, self.kind))
+        whitened, away, loss = self.left(model)
+        past, part = list[_Step](), 1.0
+        for _ in range(MOST_MOVES):
+            slopes = found.derivatives.T @ whitened - away
+            newton = found.solved(slopes)
+            if newton @ slopes < NEAR:
+                return model, True
+            moves = _accelerated(newton, slopes, past)
+            of_all = (directions(model, self.kind) @ moves).reshape(len(self.observed), -1)
+            within = part * min(1.0, LONGEST / _size_of(model, of_all))
+            moved = moved_by(model, within * of_all)
+            *left, new_loss = self.left(moved)
+            if new_loss < loss:
+                past.append(_Step(newton, slopes, within * moves))
+                model, (whitened, away), loss, part = moved, left, new_loss, 1.0
+            elif past:
+                break
+            else:
+                part /= 4
+        return model, False
+
+
+class _Step(NamedTuple):
+    """Move by derivatives of a former mixture, slopes there, and what was moved."""
+
+    newton: Floats
+    slopes: Floats
+    moves: Floats
+
+
+def _accelerated(newton: Floats, slopes: Floats, past: list[_Step]) -> Floats:
+    """Moves that leave least by a straight line through those of `past` steps (Anderson, 1965)."""
+    if not past:
+        return newton
+    before, of_slopes, moves = map(np.array, zip(*past, strict=True))
+    changes = np.diff(np.vstack([before, newton]), axis=0)
+    products = changes @ np.diff(np.vstack([of_slopes, slopes]), axis=0).T
+    parts = np.linalg.lstsq((products + products.T) / 2, changes @ slopes, rcond=1e-6)[0]
+    return np.asarray(newton - parts @ (moves + changes))
+
+
+def _scores_of(scores: MeanScores, given: Gaussians) -> Floats:
     """Scores in standard errors by a labelled row, as `moved_from` has moves; as one vector."""
     whiteners, weights = given.whiteners, given.weights
-    shifts = given.stretches * np.einsum("jab,jb->ja", whiteners, scores.of_means)
+    shifts = np.einsum("jab,jb->ja", whiteners, scores.of_means)
     shapes = scores.of_covariances
     if len(shapes) < len(weights):  # those of all groups add up to it
         shapes = weights[:, None, None] * shapes
-    entries = shape_entries(stretched(whiteners @ shapes @ whiteners.swapaxes(1, 2), given))
-    found = np.hstack([scores.of_weights[:, None], shifts, entries])
-    return np.asarray((found / np.sqrt(weights)[:, None]).ravel())
+    return of_parts(scores.of_weights, shifts, whiteners @ shapes @ whiteners.swapaxes(1, 2), given)
 
 
 def _size_of(model: Gaussians, moves: Floats) -> float:

@@ -59,6 +59,15 @@ class Gaussians:
         factors = np.linalg.cholesky(self.covariances[:, order][:, :, order])
         return np.asarray(factors[:, np.argsort(order)])
 
+    @property
+    def covariances_of_rows(self) -> Floats:
+        """Covariances (k, d, d) with the variances of nonnormal columns by their means."""
+        if self.nonnormal is None:
+            return self.covariances
+        found, places = self.covariances.copy(), self.nonnormal.places
+        found[:, places, places] /= np.square(self.stretches[:, places])
+        return found
+
     @cached_property
     def slopes(self) -> Floats:
         """Slopes (k, d) of log-densities in whitened rows, beyond those of Gaussians."""
@@ -128,7 +137,10 @@ class Gaussians:
 
     def sample(self, chosen: Integers, rng: np.random.Generator) -> Floats:
         """Draw a point of each Gaussian in `chosen`, an array of indices."""
-        normal = rng.standard_normal((len(chosen), self.means.shape[1]))
+        return self.placed(chosen, rng.standard_normal((len(chosen), self.means.shape[1])))
+
+    def placed(self, chosen: Integers, normal: Floats) -> Floats:
+        """Point of each Gaussian in `chosen` at one of the standard normal ones (n, d), as `at`."""
         return self._placed(self.means[chosen], self.roots[chosen], normal)
 
     def at(self, normal: Floats) -> Floats:

@@ -4,35 +4,31 @@
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import null_space
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from sktensor_dp.mixtures.gaussians import (
-    Gaussians,
-    ObservedPart,
-    log_odds,
-    observed_part,
-    patterns_of,
-    responsibilities,
-    whitened_rows,
-)
+from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.observed_information import (
-    missing_places,
     observed_information,
     shape_entries,
     shapes_of_entries,
 )
+from sktensor_dp.mixtures.scores import (
+    Information,
+    directions,
+    information_of,
+    n_scores,
+    stretched,
+)
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
-from sktensor_dp.tensor.arrays import Floats, Integers, spans
-from sktensor_dp.tensor.symmetric import n_unique
+from sktensor_dp.tensor.arrays import Floats, Integers
 
-# Numbers of rows that are drawn for the information matrix: for each of its parameters, but no
-# fewer than `FEWEST`. Of these `ALIKE` have the same missing cells, and scores of `TOGETHER` are
-# multiplied at once.
-ROWS, FEWEST, ALIKE, TOGETHER = 20, 10_000, 4, 500
+# Least information of a row on a score, relative to a labelled one, for inverses.
+LEAST_PART = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +55,6 @@ class MeanErrors:
         """Errors of the groups of the indices `order`."""
         of_groups = ("moved", "missed", "unsure", "spread", "observed", "most_observed")
         return replace(self, **{name: getattr(self, name)[order] for name in of_groups})
-
-
-def n_scores(k: int, d: int) -> int:
-    """Number of parameters in the information matrix: weights, means and entries of shapes."""
-    return k * (1 + d + n_unique(d, 2))
 
 
 def moved_from(before: Gaussians, model: Gaussians) -> Floats:
@@ -98,17 +89,6 @@ def unstretched(entries: Floats, model: Gaussians) -> Floats:
     """Whitened matrices (k, d, d) of which these are the `shape_entries` in true deviations."""
     found = shapes_of_entries(entries, model.means.shape[1])
     return found / model.stretches[:, :, None] / model.stretches[:, None]
-
-
-def stretched(shapes: Floats, model: Gaussians) -> Floats:
-    """Whitened matrices (..., k, d, d) in true deviations, without variances of nonnormal columns.
-
-    These are no parameters, as they follow from the means.
-    """
-    shapes = shapes * model.stretches[:, :, None] * model.stretches[:, None]
-    if model.nonnormal is not None:
-        shapes[..., model.nonnormal.places, model.nonnormal.places] = 0.0
-    return shapes
 
 
 def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: float) -> Floats:
@@ -176,25 +156,24 @@ def parameter_errors(
     is_unknown = parts.spread == 0
     given = moved_by(model, -parts.moved) if parts.moved.any() else model
     information = information_of(model, given, parts.observed, rng)
-    by = parts.noise_of_scores
-    found = estimated(information, (given, model), by, n_rows, kind)
+    by = ScoreErrors.of(information, given, parts.noise_of_scores, n_rows, kind)
+    along, here = directions(given, kind), directions(model, kind)
+    found = Estimate.by(by, along.T @ information.derivatives @ here)
     # A score is a relative change of a weight, or a shift, times the weight's root.
     roots, factors = np.sqrt(model.weights), model.factors / model.stretches[:, None]
-    rows = directions(model, kind).reshape(k, n_scores(1, d), -1)[:, : 1 + d]
+    rows = here.toarray().reshape(k, n_scores(1, d), -1)[:, : 1 + d]
     of_means = factors @ rows[:, 1:] / roots[:, None, None]
     rows = np.concatenate([roots[:, None, None] * rows[:, :1], of_means], axis=1)
-    wider = rows.copy()
-    wider[:, 1:] *= np.maximum(parts.spread, 1)[:, :, None]
-    rows, wider = rows.reshape(k * (1 + d), -1), wider.reshape(k * (1 + d), -1)
-    products = rows @ (found.covariance - found.by_sampling) @ rows.T
-    products += wider @ found.by_sampling @ wider.T
+    products, by_sampling = found.products(rows.reshape(k * (1 + d), -1))
+    wider = np.insert(np.maximum(parts.spread, 1), 0, 1.0, axis=1).ravel()
+    products += (np.outer(wider, wider) - 1) * by_sampling
     if is_unknown.any():  # how groups share its rows is not known: they may be any other's
         traded = _traded(model, information.overlaps).reshape(k * (1 + d), -1)
         products += traded @ traded.T
     products = products.reshape(k, 1 + d, k, 1 + d)
     for j, squares in enumerate(np.square(parts.missed) + np.square(parts.unsure)):
         products[j, :, j] += np.diag(squares)
-    if k > 1:  # of one group `missed` counts errors of shapes
+    if k > 1 and (parts.observed < 1).any():  # of one group `missed` counts errors of shapes
         seen = observed_information(model, parts.observed)
         noise_of_entries = np.square(parts.noise.shape / model.weights) / 2
         by_shapes = seen.errors_by_shapes(noise_of_entries, 1 / (n_rows * model.weights))
@@ -222,87 +201,89 @@ class NoiseOfScores(NamedTuple):
     ratio: float  # of the numbers of earlier and of later steps
     apart: float  # length of the way from what earlier steps were given to what later ones were
 
-    def combined(
-        self, information: "Information", given: Gaussians, kind: str
-    ) -> tuple[Floats, Floats]:
+    def combined(self, information: Information, given: Gaussians, kind: str) -> tuple[Floats, Any]:
         """Covariance (p, p) of noise, and part (p, p) that earlier steps have in mean scores.
 
         Where rows tell less than labelled ones, scores of mixtures that are far off are not those
         that a straight line gives: these errors are taken to be as large as the way.
         """
         along = directions(given, kind)
-        noise = _noise_of_scores(self.later, given, kind) / np.sqrt(given.weights)[:, None]
-        later = (along.T * np.square(noise.ravel())) @ along
-        if self.ratio == 0 or not later.any():
-            return later, np.zeros_like(later)
-        lacks = np.eye(len(later)) - along.T @ information.of_scores @ along
-        earlier = later / self.ratio + self.apart**2 * lacks @ lacks.T
-        part = np.linalg.solve(later + earlier, later).T
-        return np.asarray(later - part @ later), np.asarray(part)
+        squares = np.square(_noise_of_scores(self.later, given, kind)) / given.weights[:, None]
+        later = along.T @ sparse.diags_array(squares.ravel()) @ along
+        if self.ratio == 0 or not squares.any():
+            return later.toarray(), 0 * later
+        lacks = np.eye(later.shape[0]) - along.T @ information.of_scores @ along
+        both = self.apart**2 * (lacks @ lacks.T)
+        both += (later * (1 + 1 / self.ratio)).toarray()
+        _raise_diagonal(both, LEAST_PART * float(squares.max()))
+        part = later @ cho_solve(cho_factor(both), np.eye(len(both)))
+        return later.toarray() - part @ later, part
+
+
+class ScoreErrors(NamedTuple):
+    """Errors of mean scores in a given mixture, in its `directions`."""
+
+    whitener: Floats  # (p, p): lower factor of their products
+    by_chance: Floats  # (p, p): products of those by sampling
+
+    @classmethod
+    def of(
+        cls, information: Information, given: Gaussians, noise: NoiseOfScores, n_rows: int,
+        kind: str,
+    ) -> "ScoreErrors":  # fmt: skip
+        """Errors by `noise` and sampling.
+
+        Where groups overlap, or cells are missing, rows tell less of a direction than labelled
+        ones: noise and sampling err by as much more.
+        """
+        along = directions(given, kind)
+        by_chance = along.T @ information.of_scores @ along / n_rows
+        products = noise.combined(information, given, kind)[0] + by_chance
+        _raise_diagonal(products, LEAST_PART / n_rows)
+        return cls(np.linalg.cholesky(products), by_chance)
+
+    def whitened(self, scores: Floats) -> Floats:
+        """Scores (p,) or (p, m) with errors of variance 1."""
+        return np.asarray(solve_triangular(self.whitener, scores, lower=True))
 
 
 class Estimate(NamedTuple):
-    """Parameters by mean scores, as a Bayesian has them: in `directions` of the parameters."""
+    """Parameters by mean scores, as a Bayesian has them: in `directions` of the parameters.
 
-    gains: Floats  # (p, p): moves of parameters for each score
-    covariance: Floats  # (p, p): of all errors
-    by_sampling: Floats  # (p, p): part of it by sampling of rows
-
-
-def estimated(
-    information: "Information", given_and_model: tuple[Gaussians, Gaussians],
-    noise: NoiseOfScores,
-    n_rows: int, kind: str,
-) -> Estimate:  # fmt: skip
-    """Estimate of the parameters of a model near mean scores in a given one, with this `noise`.
-
-    Where groups overlap, or cells are missing, rows tell less of a direction than labelled ones:
-    noise and sampling err by as much more. Distances from what was given are a priori one standard
-    error by one labelled row.
+    Distances from what was given are a priori one standard error by one labelled row.
     """
-    given, model = given_and_model
-    of_scores, of_parameters = directions(given, kind), directions(model, kind)
-    by_chance = of_scores.T @ information.of_scores @ of_scores / n_rows
-    variances = noise.combined(information, given, kind)[0] + by_chance
-    derivatives = of_scores.T @ information.derivatives @ of_parameters
-    weighted = np.linalg.solve(variances, derivatives)
-    covariance = np.linalg.inv(derivatives.T @ weighted + np.eye(len(variances)))
-    covariance = (covariance + covariance.T) / 2
-    gains = covariance @ weighted.T
-    return Estimate(gains, covariance, gains @ by_chance @ gains.T)
+
+    errors: ScoreErrors
+    derivatives: Floats  # (p, p): of whitened mean scores
+    precision: tuple[Floats, bool]  # (p, p): of the parameters, as `cho_factor` has it
+
+    @classmethod
+    def by(cls, errors: ScoreErrors, derivatives: Floats) -> "Estimate":
+        """Estimate by `derivatives` of mean scores."""
+        whitened = errors.whitened(derivatives)
+        precision = whitened.T @ whitened
+        _raise_diagonal(precision, 1.0)
+        return cls(errors, whitened, cho_factor(precision))
+
+    def solved(self, slopes: Floats) -> Floats:
+        """Moves (p,) by these slopes of the log-posterior."""
+        return np.asarray(cho_solve(self.precision, slopes))
+
+    def products(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Mean products (m, m) of errors of sums `rows` (m, p) of parameters, and by sampling."""
+        solved = cho_solve(self.precision, rows.T)
+        gains = solve_triangular(self.errors.whitener.T, self.derivatives @ solved)
+        return rows @ solved, gains.T @ self.errors.by_chance @ gains
 
 
-def directions(model: Gaussians, kind: str) -> Floats:
-    """Orthonormal directions (n_scores, p) in which parameters of this `kind` can move.
-
-    Weights add up to 1, and variances of nonnormal columns follow from means.
-    """
-    k, d = model.means.shape
-    first, second = np.triu_indices(d)
-    of_weights = null_space(np.sqrt(model.weights)[None])
-    of_shapes = np.eye(len(first))
-    if kind in ("diag", "spherical"):
-        of_shapes = of_shapes[:, first == second]
-    if kind == "spherical":
-        of_shapes = of_shapes.sum(axis=1, keepdims=True) / np.sqrt(d)
-    elif model.nonnormal is not None:
-        follows = (first == second) & np.isin(first, model.nonnormal.places)
-        of_shapes = of_shapes[:, (of_shapes[follows] == 0).all(axis=0)]
-    of_groups = np.sqrt(model.weights)[:, None] if kind == "tied" else np.eye(k)
-    n_weights, n_shapes = of_weights.shape[1], of_groups.shape[1] * of_shapes.shape[1]
-    found = np.zeros((k, n_scores(1, d), n_weights + k * d + n_shapes))
-    found[:, 0, :n_weights] = of_weights
-    found[:, 1 : 1 + d, n_weights : n_weights + k * d] = np.eye(k * d).reshape(k, d, -1)
-    found[:, 1 + d :, n_weights + k * d :] = np.kron(of_groups, of_shapes).reshape(
-        k, len(first), n_shapes
-    )
-    return found.reshape(n_scores(k, d), -1)
+def _raise_diagonal(matrix: Floats, by: float) -> None:
+    np.fill_diagonal(matrix, np.diagonal(matrix) + by)
 
 
 def _noise_of_scores(noise: StepNoise, model: Gaussians, kind: str) -> Floats:
     """Deviations (k, n_scores / k) of noise on weights, means and unique entries of shapes."""
     k, d = model.means.shape
-    if kind == "spherical":
+    if kind == "spherical" or d == 1:
         shapes = noise.size * np.sqrt(d) * np.eye(d) * np.ones((k, 1, 1))
     else:
         # Noise of a shape that groups share is that of all together.
@@ -310,73 +291,3 @@ def _noise_of_scores(noise: StepNoise, model: Gaussians, kind: str) -> Floats:
         shapes = of_each * np.where(np.eye(d), 1, np.sqrt(0.5)) * np.ones((k, 1, 1))
     entries = shape_entries(stretched(shapes, model))
     return np.hstack([np.full((k, 1), noise.weight), noise.shift * model.stretches, entries])
-
-
-class Information(NamedTuple):
-    """Means over rows drawn of a model of their scores in it, and in a given mixture."""
-
-    of_scores: Floats  # (p, p): products of scores in the given mixture
-    derivatives: Floats  # (p, p): of mean scores there in the parameters of the model
-    mean_scores: Floats  # (p,): there
-    overlaps: Floats  # (k, k): products of responsibilities
-
-
-def information_of(
-    model: Gaussians, given: Gaussians, observed: Floats, rng: np.random.Generator,
-    n_each: int = ROWS,
-) -> Information:  # fmt: skip
-    """Information of a row on all scores in a `given` mixture, relative to that of a labelled row.
-
-    Rows have shares `observed` (k, d) of cells; `n_each` are drawn for each parameter.
-    """
-    (k, d), p = model.means.shape, n_scores(*model.means.shape)
-    n_patterns = max(FEWEST, n_each * p) // ALIKE
-    mixtures = (given,) if given is model else (given, model)
-    products, sums = np.zeros((p, len(mixtures) * p)), np.zeros((len(mixtures), p))
-    overlaps = np.zeros((k, k))
-    held: list[Floats] = []  # scores that are not in `products` yet: small products are slow
-
-    def add_held() -> None:
-        stacked = np.concatenate([*held, np.zeros((1, len(mixtures), p))])
-        np.add(products, stacked[:, 0].T @ stacked.reshape(len(stacked), -1), out=products)
-        np.add(sums, stacked.sum(axis=0), out=sums)
-        held.clear()
-
-    places = (np.arange(n_patterns) + 0.5) / n_patterns
-    groups = np.minimum(np.searchsorted(model.weights.cumsum(), places), k - 1)
-    places = missing_places(n_patterns, d, rng)
-    for pattern, of_pattern in patterns_of(places < observed[groups]):
-        of_cells = [observed_part(m.factors, m.log_scales, pattern, m.offsets) for m in mixtures]
-        chosen = np.repeat(groups[of_pattern], ALIKE)
-        for rows in spans(len(chosen), len(mixtures) * p):
-            drawn, found = model.sample(chosen[rows], rng), list[Floats]()
-            for mixture, cells in zip(mixtures, of_cells, strict=True):
-                scores, probabilities = _scores(mixture, drawn, cells)
-                found.append(scores.reshape(len(scores), -1))
-            held.append(np.stack(found, axis=1))
-            overlaps += probabilities.T @ probabilities
-            if sum(map(len, held)) >= TOGETHER:
-                add_held()
-    add_held()
-    n = ALIKE * n_patterns
-    of_scores, derivatives = products[:, :p] / n, products[:, -p:] / n
-    # Scores in the model have the mean 0 but for chance.
-    mean_scores = (sums[0] - derivatives @ sums[-1]) / n * (given is not model)
-    return Information(of_scores, derivatives, mean_scores, overlaps / n)
-
-
-def _scores(model: Gaussians, rows: Floats, of_cells: ObservedPart) -> tuple[Floats, Floats]:
-    """Scores of rows in weights, means and shapes, (n, k, n_scores / k); responsibilities (n, k).
-
-    Scores of labelled rows are uncorrelated, of variance 1.
-    """
-    whitened = whitened_rows(rows, model.means, of_cells.whiteners)
-    probabilities = responsibilities(of_cells.log_scales + log_odds(whitened, model.slopes))
-    outer = whitened[..., :, None] * whitened[..., None, :]
-    products = shape_entries(stretched(outer - of_cells.projectors, model))
-    # Responsibilities times 1, E y, and E yy' less its expectation, given the observed cells.
-    ones = np.ones((*probabilities.shape, 1))
-    shifts = model.stretches * whitened
-    scores = np.concatenate([ones, shifts, products], axis=2) * probabilities[:, :, None]
-    scores[:, :, 0] -= model.weights
-    return scores / np.sqrt(model.weights)[:, None], probabilities

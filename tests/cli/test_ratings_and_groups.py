@@ -926,7 +926,7 @@ def test_a_run_at_the_least_epsilon_is_forecast_to_be_enough_after_its_check(com
 def test_no_number_gives_intervals_to_a_fit_that_makes_none(command):
     asked = ("forecast", "groups", "--columns", 300, "--groups", 1, "--find", "persons")
     assert "No --persons up to 1,000,000,000, as" in command(*asked, "--within", 0.1).out
-    assert "No intervals around averages: there are over 1500 par" in command(*asked).out
+    assert "No intervals around averages: there are over 2500 par" in command(*asked).out
 
 
 @pytest.mark.parametrize(

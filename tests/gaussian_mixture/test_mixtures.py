@@ -29,6 +29,8 @@ from sktensor_dp.mixtures.gaussians import (
     Gaussians,
     log_density,
     merged_levels,
+    observed_part,
+    patterns_of,
     responsibilities,
     without_spare,
 )
@@ -42,6 +44,7 @@ from sktensor_dp.mixtures.m_step import (
     scatters,
 )
 from sktensor_dp.mixtures.places import places_of
+from sktensor_dp.mixtures.scores import mean_scores, n_scores, of_parts
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
 from sktensor_dp.mixtures.skew_bias import simulated_bias
 from sktensor_dp.mixtures.skewness import EARLY, are_long, log_normal_tails, shared_tails
@@ -49,7 +52,6 @@ from sktensor_dp.mixtures.uncertainty import (
     MeanErrors,
     moved_by,
     moved_from,
-    n_scores,
     parameter_errors,
 )
 from sktensor_dp.plotting import MixtureDisplay
@@ -520,6 +522,32 @@ def test_groups_move_to_where_steps_would_lead(apart):
     settled = fixed_point(scores, None, noise, given, ones, 10**6, "full")
     left = np.abs(moved_from(settled.model, model)).max()
     assert left < np.abs(moved_from(given, model)).max() / 2
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_mean_scores_are_those_of_drawn_rows(share):
+    """Of rows that one of two mixtures takes for another group's, and that lack cells."""
+    model, way, observed = pair(2.0, 1.5, 0.4), np.zeros((2, n_scores(1, 2))), np.ones((2, 2))
+    way[:, 0], way[:, 1], way[:, 5], observed[:, 1] = (0.1, -0.1), 0.2, 0.1, share
+    given, rng, n = moved_by(model, way), np.random.default_rng(0), 400_000
+    rows = model.sample((rng.random(n) > 0.4).astype(int), rng)
+    seen = rng.random((n, 2)) < observed[0]
+    for mixture in (model, given):
+        shares = responsibilities(mixture.log_joint(np.where(seen, rows, 0), seen))
+        whitened, expected = np.zeros((2, n, 2)), np.zeros((2, n, 2, 2))
+        for pattern, places in patterns_of(seen):
+            cells = observed_part(mixture.factors, np.zeros(2), pattern, mixture.offsets)
+            centred = rows[places] - mixture.means[:, None]
+            whitened[:, places] = centred @ cells.whiteners.swapaxes(1, 2)
+            expected[:, places] = cells.projectors[:, None]
+        outer = whitened[..., :, None] * whitened[..., None, :] - expected
+        found = of_parts(
+            shares.mean(axis=0) - mixture.weights,
+            np.einsum("nk,kna->ka", shares, whitened) / n,
+            np.einsum("nk,knab->kab", shares, outer) / n,
+            mixture,
+        )
+        np.testing.assert_allclose(found, mean_scores(model, mixture, observed), atol=0.012)
 
 
 @pytest.mark.parametrize(
