@@ -15,7 +15,7 @@ from sktensor_dp.cli.public_lists import listed_name, public_columns, public_nam
 from sktensor_dp.cli.run import Run
 from sktensor_dp.cli.written_tables import PAIRED, differences, table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
-from sktensor_dp.completion.chains import Chains, on_items
+from sktensor_dp.completion.chains import Chains, are_unmeasured, on_items
 from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.completion.panel import Panel
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
@@ -39,8 +39,8 @@ ERRORS = (
     "errors. Items that few rate are drawn to the mean, and err by more if they are far worse. An "
     "average over many, as all items of one shop, is drawn to it by {:.0%}, which these errors do "
     "not say: average_rows() of ratings.model, in Python, takes that back. Where each person keeps "
-    "to one shop, averages of shops are drawn by far more, up to all of it, and no error says so, "
-    "nor average_rows()."
+    "to one shop and it is not measured, averages of shops may come out alike or turned round, and "
+    "no error says so, nor average_rows()."
 )
 ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
@@ -192,6 +192,9 @@ class Ratings(Run):
     def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show averages of items, if noise hides them, or else directions."""
         if self._averages_are_hidden():
+            (items,) = self.models["ratings"]._shared.effects
+            if items.tells_parts:  # which persons keep to
+                return [f"to compare items that the same persons rate ({DIFFERENCES})"]
             return self._for_averages() or super().helps(most_epsilon)
         # The forecast is for one direction, and says nothing of what shows a further one.
         if self.n_seen():
@@ -447,8 +450,10 @@ class Ratings(Run):
         later, other = np.tril_indices(self.n_items, -1)
         named = {"item": names[later].tolist(), "other_item": names[other].tolist()}
         (effects,) = model._shared.effects
-        found = effects.means[later] - effects.means[other]
-        return differences(named, found, effects.errors_of_differences(later, other))
+        found, errors = effects.means[later] - effects.means[other], np.full(len(later), math.nan)
+        if effects.covariances is not None:  # else they are for differences by chance alone
+            errors = effects.errors_of_differences(later, other)
+        return differences(named, found, errors)
 
     def _notes(self) -> list[str]:
         """Sentences on the numbers, their order, directions if all are seen, and failing rows."""
@@ -460,18 +465,19 @@ class Ratings(Run):
         """Say what standard errors count, and how much of them all items share."""
         model = self.models["ratings"]
         drawn = float(np.mean(model._shared.effects[0].drawn))
-        where = f" (90% intervals: {DIFFERENCES})" * (1 < self.n_items <= PAIRED)
+        has_intervals = model._shared.effects[0].covariances is not None
+        said = "90% intervals" if has_intervals else "without intervals, which hold by chance alone"
+        where = f" ({said}: {DIFFERENCES})" * (1 < self.n_items <= PAIRED)
         counted_errors = ERRORS.format(model.mean_error_, where, drawn)
-        of_items = on_items(model.privacy_report_.notes)
-        return " ".join(
-            filter(None, [counted_errors, self._chains().on_errors("items"), *of_items])
-        )
+        notes = model.privacy_report_.notes
+        unmeasured = self._chains().on_errors([1] if are_unmeasured(notes) else [], "items")
+        return " ".join(filter(None, [counted_errors, unmeasured, *on_items(notes)]))
 
     def _chains(self, stays: int | None = None) -> Chains:
         """Public numbers by which the fit measures how persons compare items, or not."""
         model = self.models["ratings"]
         part = 1.0 if math.isinf(model.epsilon) else model.epsilon / self.options.epsilon
-        return Chains(model, (self.n_units, self.n_items), part, stays)
+        return Chains(model, (self.n_units, self.n_items), part, self._each(), stays)
 
     def for_officer(self) -> str:
         """Say what was found, and what standard errors count."""

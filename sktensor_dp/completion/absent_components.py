@@ -12,6 +12,10 @@ from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.queries.person_entries import MOST_CELLS
 
+OF_PARTS = (
+    " Units keep to few rows, which more of them would not change. Differences of rows that the "
+    "same units have err by less: see average_rows(rows, less=others) and bias_covariances_."
+)
 SLOW = (
     "The core has so many numbers that this fit will take minutes or more: its time grows with the "
     "square of the product of the ranks. Interrupted, it has spent its budget; a smaller rank is "
@@ -52,13 +56,16 @@ def warnings_of_noise(
         warnings.append(_warning_of_unseen(model, n_units, n_observed, shape, stopped=stopped))
     modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
     of_modes = zip(modes, shared.effects, strict=True)
-    hidden = " and of mode ".join(str(mode) for mode, effects in of_modes if effects.is_hidden)
+    all_hidden = [(str(mode), effects) for mode, effects in of_modes if effects.is_hidden]
+    hidden = " and of mode ".join(mode for mode, _ in all_hidden)
     if hidden and math.isfinite(model.epsilon):
         said = (
             f"Biases of rows of mode {hidden} differ by noise more than by values: at epsilon="
             f"{model.epsilon:g} their standard errors (bias_errors_) are larger than their "
             "differences. The order of rows by bias may be chance."
         )
+        if any(effects.tells_parts for _, effects in all_hidden):
+            said += OF_PARTS
         warnings.append(NotEnoughDataWarning(said))
     return tuple(warnings)
 

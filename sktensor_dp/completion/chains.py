@@ -3,6 +3,7 @@
 In a chain rows are compared by persons of neighbouring rows, such as waves of a rotating panel.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,16 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import rounded_up
+from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.panel import Panel
-from sktensor_dp.completion.plan import MOST_CONCURRENT, plan_persons
+from sktensor_dp.completion.person_errors import norm_in_rows
+from sktensor_dp.completion.plan import MOST_COMPARED, MOST_CONCURRENT, PersonPlan, plan_persons
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataWarning
 
 BY_CHANCE = "Errors are for persons whose {rows} are as by chance. "
 PANEL = "For persons who keep to few {rows} next to each other, as waves of a rotating panel, "
 NOT_MEASURED = (
-    "Errors are for persons whose {rows} are as by chance, not for those who keep to few next to "
-    "each other, as waves of a rotating panel"
+    "Errors are for persons whose {rows} are as by chance, not for those who keep to few, as those "
+    "of one ward, whose differences from others may come out turned round, or waves of a rotating "
+    "panel"
+)
+PARTS = (
+    " Where each keeps to a part, as one ward, nobody compares parts: differences of {rows} of two "
+    "parts err by about a third of the width of the bounds, whatever budget and number of persons; "
+    "those within a part by up to four times as much as said here."
 )
 HIDDEN = "they are larger than stated"
 MEASURED = "they are several times larger, or need several times as many persons"
@@ -80,6 +89,12 @@ def on_items(notes: Sequence[str]) -> list[str]:
     return [note.replace("rows", "items") for note in said]
 
 
+def are_unmeasured(notes: Sequence[str]) -> bool:
+    """True if `notes` of a fit of items say that its releases left out how persons compare them."""
+    of_items = NOT_MEASURED.format(rows="rows")
+    return any(note.startswith(of_items) and note not in on_noise([1], 1) for note in notes)
+
+
 def on_kept(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
     """Sentence, if any, on those of `n_shared` modes that persons were found to keep to."""
     return (KEPT.format(f"rows {of_modes(modes, n_shared)}".strip()),) if modes else ()
@@ -92,25 +107,59 @@ class Chains:
     model: Any
     shape: tuple[int, ...]
     part: float = 1.0  # that the fit has of the epsilon a caller knows
+    each: float = 1.0  # entries of a unit
     stays: int | None = None  # in how many rows of the last mode a unit stays, if it is said
 
-    def on_errors(self, rows: str = "rows") -> str:
-        """Sentences on errors in modes whose chains are not measured; "" if there are none."""
-        hidden, _ = self._hidden_and_measured()
+    def on_errors(self, modes: Sequence[int], rows: str = "rows") -> str:
+        """Sentences on errors in `modes` of which a fit did not measure chains; "" without."""
+        hidden = np.isin(np.delete(np.arange(len(self.shape)), self.model.unit_mode), modes)
         if not hidden.any():
             return ""
         said = NOT_MEASURED + self._way_out(hidden)
         return said.format(rows=f"{rows} {self._of_modes(hidden)}".strip())
 
+    def on_fit(
+        self, model: SharedModel, plan: PersonPlan, notes: Sequence[str]
+    ) -> tuple[list[str], tuple[Warning, ...]]:
+        """Notes on modes whose chains a fit did not measure, and warnings where it might have.
+
+        `notes` of the fit are on those of which it released concurrences in vain.
+        """
+        shared = np.delete(np.arange(len(self.shape)), model.unit_mode).tolist()
+        unknown = {
+            mode: effects for mode, effects in zip(shared, model.effects, strict=True)
+            if effects.covariances is None and len(effects.means) > 2
+        }  # fmt: skip
+        unmeasured = [
+            mode for mode, planned, in_doubt
+            in zip(shared, plan.with_concurrences, plan.in_doubt, strict=True)
+            if mode in unknown and (in_doubt or not planned)
+        ]  # fmt: skip
+        said = [note for note in (self.on_errors(unmeasured),) if note]
+        # Of many rows it never is, and where noise hides all differences, another warning says so.
+        if not any(
+            len(effects.means) <= MOST_CONCURRENT and not effects.is_hidden
+            for effects in unknown.values()
+        ):
+            return said, ()
+        in_vain = [note for note in notes if note in on_noise(list(unknown), len(shared))]
+        return said, tuple(map(NotEnoughDataWarning, [*said, *in_vain]))
+
     def on_forecast(self, rows: str = "rows") -> str:
-        """Sentences on expected errors, which know of no chains of rows; "" for pairs of rows."""
+        """Sentences on expected errors, which know of no chains of rows.
+
+        "" for pairs of rows, and where units have most rows of each mode.
+        """
+        if self.model.unit_mode is None:
+            return ""
         hidden, measured = self._hidden_and_measured()
         if not measured.any():
-            return said + IF_ALONE if (said := self.on_errors(rows)) else ""
+            modes = np.delete(np.arange(len(self.shape)), self.model.unit_mode)[hidden]
+            return said + IF_ALONE if (said := self.on_errors(modes.tolist(), rows)) else ""
         if not hidden.any():
-            return f"{BY_CHANCE}{PANEL}{MEASURED}.{IF_ALONE}".format(rows=rows)
+            return f"{BY_CHANCE}{PANEL}{MEASURED}.{PARTS}{IF_ALONE}".format(rows=rows)
         of_hidden = f"{self._of_modes(hidden, 'in')} {HIDDEN}{self._way_out(hidden)}"
-        said = f"{PANEL}{self._of_modes(measured, 'in')} {MEASURED}; {of_hidden}"
+        said = f"{PANEL}{self._of_modes(measured, 'in')} {MEASURED}; {of_hidden}{PARTS}"
         by_chance = BY_CHANCE.format(rows=f"{rows} of each mode")
         return by_chance + said.format(rows=rows) + IF_ALONE
 
@@ -132,15 +181,23 @@ class Chains:
         return not told[-1]
 
     def _hidden_and_measured(self) -> NDArray[np.bool_]:
-        """Masks (2, n_shared) of shared modes with chains, by whether a fit hides or measures them.
-
-        Without a ``unit_mode`` they are False and of shape (2, 1).
-        """
+        """Masks (2, n_shared) of modes with chains, by whether a fit hides or measures them."""
         mode = self.model.unit_mode
-        if mode is None:
-            return np.zeros((2, 1), dtype=bool)
         _, told = self._planned(self.model.epsilon, self.shape[mode])
-        return (np.delete(self.shape, mode) > 2) & np.stack([~told, told])
+        lengths = np.delete(self.shape, mode)
+        least_rows, _ = self._rows_each()
+        are_few = least_rows < MOST_COMPARED * lengths
+        if self.stays is not None:
+            are_few[-1] = True
+        return (lengths > 2) & are_few & np.stack([~told, told])
+
+    def _rows_each(self) -> NDArray[np.float64]:
+        """Numbers (2, n_shared) of rows that a unit's entries are in at least, and by chance."""
+        lengths = np.delete(self.shape, self.model.unit_mode)
+        n_cells = math.prod(lengths.tolist())
+        each = min(max(self.each, 1.0), float(n_cells))
+        norms = np.array([norm_in_rows(each, n_rows, n_cells) for n_rows in lengths.tolist()])
+        return np.stack([each * lengths / n_cells, (each / norms) ** 2])
 
     def _of_modes(self, mask: NDArray[np.bool_], by: str = "of") -> str:
         """Words for the shared modes in `mask`, as of `of_modes`."""
@@ -153,8 +210,14 @@ class Chains:
         shape[model.unit_mode] = n_units
         rank, chooses = int(np.max(model.rank)), model._chooses_bounds
         plan = plan_persons(shape, rank, model.unit_mode, epsilon, model.delta, chooses)
-        told = np.array(plan.with_concurrences)
+        lengths = np.delete(shape, model.unit_mode).tolist()
+        of_modes = enumerate(zip(lengths, *self._rows_each().tolist(), strict=True))
+        told = np.array([
+            plan.tells_concurrences(place, n_rows, n_units * math.sqrt(by_chance), at_least)
+            for place, (n_rows, at_least, by_chance) in of_modes
+        ])  # fmt: skip
         if self.stays is not None:
+            told[-1] = plan.with_concurrences[-1]
             told[-1] &= Panel(shape[-1], self.stays, n_units).is_known(plan)
         return plan.seeks_components, told
 

@@ -60,7 +60,8 @@ class Concurrences:
         values = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
         excess = (axes * values) @ axes.T * np.multiply.outer(1 / roots, roots)
         edge = float(edge_of_noise(sigma, len(sums)))
-        return cls(excess, noise, hidden, stand_out(sums, sigma), edge)
+        is_known = stand_out(float(sums.sum()), len(sums), sigma)
+        return cls(excess, noise, hidden, is_known, edge)
 
     def shown(self, part: Floats) -> Floats:
         """Matrix (n_rows, n_rows) by which residuals show errors of effects.
@@ -75,9 +76,12 @@ def _shown(excess: Floats, part: Floats) -> Floats:
     return np.eye(len(part)) - part[:, None] * excess
 
 
-def stand_out(sums: Floats, sigma: float) -> bool:
-    """True if axes that nobody compares would stand out of noise in sums of `RowConcurrences`."""
-    return bool(edge_of_noise(sigma, len(sums)) < LARGEST_EDGE * np.mean(sums.sum(axis=1)))
+def stand_out(total: float, n_rows: int, sigma: float) -> bool:
+    """True if axes that nobody compares would stand out of noise in sums of `RowConcurrences`.
+
+    The sums have this `total`, and noise of deviation `sigma`.
+    """
+    return bool(edge_of_noise(sigma, n_rows) < LARGEST_EDGE * total / n_rows)
 
 
 def are_kept_to(sums: Floats, sigma: float) -> bool:

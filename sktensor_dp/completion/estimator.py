@@ -270,7 +270,11 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             warnings += warnings_of_noise(self, fitted.attributes, plan, n_units, n_observed, shape)
         n_found, most = count_components(fitted.attributes), self._most_components(ranks)
         notes = [f"Components found: {n_found} of {most}."] if most > 0 else []
-        notes += filter(None, [Chains(self, shape).on_errors(), *fitted.notes])
+        if isinstance(plan, PersonPlan):
+            of_chains = Chains(self, shape, each=n_observed / shape[plan.unit_mode])
+            said, warned = of_chains.on_fit(fitted.attributes["_shared"], plan, fitted.notes)
+            notes, warnings = notes + said, (*warnings, *warned)
+        notes += fitted.notes
         public = {**column_attributes(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             public["_indices"] = indices

@@ -436,7 +436,9 @@ class CompletionForecast(InvertibleForecast):
         """Public numbers by which a fit measures how persons compare rows, or not."""
         question = self._asked()
         model, numbers = question.kind(**question.parameters), question.numbers
-        return Chains(model, tuple(numbers["shape"]), stays=numbers["stays"])
+        shape, n = tuple(numbers["shape"]), numbers["n_observed"]
+        each = 1.0 if model.unit_mode is None else n / min(n, shape[model.unit_mode])
+        return Chains(model, shape, each=each, stays=numbers["stays"])
 
     @property
     def _is_assumed(self) -> bool:

@@ -15,7 +15,6 @@ from sktensor_dp.completion.concurrences import (
 )
 from sktensor_dp.completion.hidden_axes import variances_of_differences
 from sktensor_dp.completion.plan import Assumed, PersonPlan
-from sktensor_dp.queries.person_entries import RowConcurrences
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats
 
@@ -80,7 +79,11 @@ class Panel:
         """True if a fit of a plan measures how units compare rows of the last mode."""
         if not plan.with_concurrences[-1]:
             return False
-        return stand_out(self.concurrences(), _sigma_of(plan))
+        return stand_out(float(self.concurrences().sum()), self.n_rows, plan.noise_of_concurrences)
+
+    def is_measured(self, plan: PersonPlan) -> bool:
+        """True if a fit of a plan releases how units compare rows of the last mode."""
+        return self.is_known(plan) if plan.in_doubt[-1] else plan.with_concurrences[-1]
 
     def variances(self, errors: ErrorsOfRow, plan: PersonPlan, assumed: Assumed) -> Floats:
         """Error variances (n_rows,), in squared widths of bounds, that a fit will state.
@@ -98,7 +101,7 @@ class Panel:
             prior=self.n_rows * kernel_defaults.LEVEL_VARIANCE * assumed.about_biases,
             shown=Concurrences.of_sums(self.concurrences(), 0.0).shown(part),
         )  # fmt: skip
-        rng, sigma, found = np.random.default_rng(0), _sigma_of(plan), list[Floats]()
+        rng, sigma, found = np.random.default_rng(0), plan.noise_of_concurrences, list[Floats]()
         for _ in range(N_DRAWS):
             sums = self.concurrences()
             sums += sigma * rng.standard_normal(sums.shape)
@@ -114,12 +117,6 @@ class Panel:
         rows = np.arange(self.n_rows)
         seen = ((rows >= first) & (rows < first + self.stays)).astype(float)
         return seen, seen.sum(axis=1)
-
-
-def _sigma_of(plan: PersonPlan) -> float:
-    """Deviation of noise in a sum of `RowConcurrences`."""
-    mu = plan.releases.cost_of(RowConcurrences.name).mu
-    return 0.0 if math.isinf(mu) else RowConcurrences.largest_distance / mu
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,8 +35,10 @@ from sktensor_dp.completion.shared_biases import (
     shift_by_clip,
 )
 from sktensor_dp.estimator.forecast import sigma_of_mean
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.person_entries import (
     MOMENT_WEIGHT,
+    RowConcurrences,
     SharedFactorSums,
     SharedRowSums,
     UnitLevels,
@@ -137,7 +139,7 @@ def _bias_variances(
     variances = assumed.shrunk([math.fsum(of_row[:3]) for of_row in errors])
     if panel is None:
         return variances, math.nan
-    if not plan.with_concurrences[-1]:  # fits take rows to be by chance
+    if not panel.is_measured(plan):  # fits take rows to be by chance
         return variances, 2 * variances[-1]
     of_rows = panel.variances(errors[-1], plan, assumed)
     return [*variances[:-1], float(np.mean(of_rows))], float(of_rows[0] + of_rows[-1])
@@ -184,14 +186,20 @@ def _errors_of_rows(
         # In `SharedRowSums` of order 2 an entry weighs one over the norm of its unit's counts, in
         # those of order 1 one over `each`, times the root of the part of the unit's entries in
         # other rows if there are any.
-        norm = _norm_in_rows(each, n_rows, n_cells)
+        norm = norm_in_rows(each, n_rows, n_cells)
         if panel is not None and place == len(shape) - 2:
             in_one, norm = panel.alone, each / panel.weight
         if not plan.costs_of_biases()[place].mu > 0:  # pure noise: order 1
             in_others = max(1 - (norm / each) ** 2, 0.5)
             norm = each / (in_one + (1 - in_one) * math.sqrt(in_others))
         weight = shape[plan.unit_mode] * each / n_rows / norm
-        rounds = _errors_of_rounds(each, weight, n_rows, plan, assumed, sweeps, place)
+        is_told = plan.tells_concurrences(place, n_rows, weight * n_rows, (each / norm) ** 2)
+        usual_mus = _budgets_of_rounds(plan, place, is_told=is_told)
+        more_mus = list[float]()
+        if sweeps and plan.place_of_longest == place:
+            more_mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
+        cost = plan.costs_of_biases()[place]
+        rounds = _errors_of_rounds(each, weight, n_rows, cost, assumed, usual_mus, more_mus)
         # A row's sum is a weighted mean of two blocks, each with noise: of units with entries in
         # several rows, which have the first of the `parts` of its weight, and in one.
         part_in_one = min(in_one * norm / each, 1.0)
@@ -204,7 +212,7 @@ def _errors_of_rows(
     return usual, more
 
 
-def _norm_in_rows(each: float, n_rows: int, n_cells: int) -> float:
+def norm_in_rows(each: float, n_rows: int, n_cells: int) -> float:
     """Norm of a unit's numbers of entries by row, if its entries are in random cells."""
     # A cell has one entry at most, so numbers are hypergeometric.
     correction = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
@@ -220,16 +228,15 @@ class _RoundErrors(NamedTuple):
 
 
 def _errors_of_rounds(
-    each: float, weight: float, n_rows: int, plan: PersonPlan, assumed: Assumed, sweeps: int,
-    place: int,
+    each: float, weight: float, n_rows: int, cost: PrivacyCost, assumed: Assumed,
+    usual_mus: list[float], more_mus: list[float],
 ) -> tuple[_RoundErrors, _RoundErrors]:  # fmt: skip
-    """Errors of one of `n_rows` rows of the shared mode at `place` by all rounds, in one block.
+    """Errors of one of `n_rows` rows of a shared mode by all rounds at `usual_mus`, in one block.
 
-    `weight` is that of the row. In the second, `sweeps` sweeps of the search pay for a round more.
+    `weight` is that of the row, `cost` that of all rounds. The second counts `more_mus`, too.
     """
     # Clips are those of `SharedBiases.release` for values whose mean is in the middle of bounds.
-    rounds, half = plan.n_rounds, 1 / 2
-    cost, mus = plan.costs_of_biases()[place], _budgets_of_rounds(plan, sweeps, place)
+    rounds, half, mus = len(usual_mus), 1 / 2, usual_mus + more_mus
     about, by_effects = assumed.about_biases, assumed.bias_deviation**2
     of_values = math.sqrt(about + by_effects)
     least, share = residual_clip(of_values, half), ratio_to_largest(of_values, half)
@@ -263,12 +270,12 @@ def _errors_of_rounds(
     return _averaged(errors[:rounds], weight), _averaged(errors, weight)
 
 
-def _budgets_of_rounds(plan: PersonPlan, sweeps: int, place: int) -> list[float]:
-    """Budget mu of each round of biases at `place`, and last of the one that `sweeps` pay for."""
+def _budgets_of_rounds(plan: PersonPlan, place: int, *, is_told: bool) -> list[float]:
+    """Budget mu of each round of biases at `place`; concurrences that are not told pay for one."""
     rounds = plan.n_rounds
     mus = [plan.costs_of_biases()[place].mu / math.sqrt(rounds)] * rounds
-    if sweeps and plan.place_of_longest == place:
-        mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
+    if plan.in_doubt[place] and not is_told:
+        mus.append(plan.releases.cost_of(RowConcurrences.name).mu)
     return mus
 
 

@@ -31,7 +31,12 @@ from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import LITTLE_NOISE, Answer, is_at_end
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.person_entries import ReleasedEffects, SharedFactorSums, UnitLevels
+from sktensor_dp.queries.person_entries import (
+    ReleasedEffects,
+    RowConcurrences,
+    SharedFactorSums,
+    UnitLevels,
+)
 from sktensor_dp.queries.query import Query
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.shared_parameters import SharedComponents, components_of_cells
@@ -172,15 +177,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         SharedBiases(ask, mode, values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
     ]  # fmt: skip
-    for of_mode, is_released in zip(biases, plan.with_concurrences, strict=True):
-        if is_released:
-            of_mode.release_concurrences()
-    for n_left in reversed(range(plan.n_rounds)):
-        for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
-            of_mode.release(biases, n_left, uses)
-            for bias in biases:
-                bias.fit(biases)
-        fit_by_corrected_deviation(biases, of_values.deviation_and_share)
+    last = release_rounds(biases, plan, of_values)
     # Units have entries in rows of different biases: release levels of values less biases.
     level = release_level(ask, biases, plan.n_level_uses - 1)
     search = FoundComponents(n_sweeps=0)
@@ -188,7 +185,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         search = release_components(ask, biases, plan, options)
     if search.n_sweeps < plan.n_sweeps:
         # What is left of their budget pays for better biases and a better level.
-        precision = plan.n_rounds * plan.rest_over_rounds
+        precision = plan.n_rounds * plan.rest_over_rounds / last[plan.place_of_longest]
         biases[plan.place_of_longest].release(
             biases, pooled=plan.sweeps_for_biases, paid_by=SharedFactorSums, precision=precision
         )
@@ -222,9 +219,46 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     n_entries = round(entries_each(biases) * n_with_values)
     notes = on_kept([bias.mode for bias in biases if bias.is_kept_to], len(biases))
     alone = {bias.mode: bias.share_alone for bias in biases if bias.share_alone > 0}
-    hidden = [bias.mode for bias in biases if not (bias.is_known or bias.mode in alone)]
+    hidden = [
+        bias.mode for bias, in_doubt in zip(biases, plan.in_doubt, strict=True)
+        if not (bias.is_known or bias.mode in alone or in_doubt)
+    ]  # fmt: skip
     notes += on_noise(hidden, len(biases)) + on_alone(alone, len(biases))
     return FitResult(state, _doubts(of_values, values.measured_part), notes), n_entries
+
+
+def release_rounds(
+    biases: Sequence[SharedBiases], plan: PersonPlan, of_values: Levels
+) -> list[float]:
+    """Release concurrences of modes, where they tell, and all rounds of biases.
+
+    Returned are budgets (mu squared) of the last release of each mode, over that of a round.
+    """
+    for place, of_mode in enumerate(biases):
+        if plan.with_concurrences[place] and not plan.in_doubt[place]:
+            of_mode.release_concurrences()
+    more = [0.0] * len(biases)  # budgets of concurrences that are not released
+    for n_left in reversed(range(plan.n_rounds)):
+        for place, of_mode in enumerate(biases):
+            is_first = n_left == plan.n_rounds - 1
+            of_mode.release(biases, n_left + more[place], plan.uses_by_mode[place])
+            if is_first and plan.in_doubt[place]:
+                n_rows, (weight, rows_each) = len(of_mode.shares), of_mode.weight_and_rows_each()
+                if plan.tells_concurrences(place, n_rows, weight, rows_each):
+                    of_mode.release_concurrences()
+                else:
+                    more[place] = plan.round_by_concurrences(place)
+            for bias in biases:
+                bias.fit(biases)
+        fit_by_corrected_deviation(biases, of_values.deviation_and_share)
+    for of_mode, budget in zip(biases, more, strict=True):
+        if budget > 0:
+            of_mode.release(biases, paid_by=RowConcurrences, precision=budget)
+            for bias in biases:
+                bias.fit(biases)
+    if any(more):
+        fit_by_corrected_deviation(biases, of_values.deviation_and_share)
+    return [budget or 1.0 for budget in more]
 
 
 def release_level(

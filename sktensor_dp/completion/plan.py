@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from sktensor_dp.checks.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.completion import defaults
+from sktensor_dp.completion.concurrences import stand_out
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.mechanisms import PIECEWISE_EPSILONS, piecewise_deviation
 from sktensor_dp.privacy.plan import (
@@ -143,6 +144,9 @@ ASSUMED = Assumed()
 MOST_CONCURRENT = 256
 # Largest eigenvalue of concurrences by noise, if each unit compared two rows, that tells anything.
 LARGEST_NOISE = 0.82
+# Largest part of the rows that units have, on average, if they may keep to few: of two that have
+# more, each has rows of the other.
+MOST_COMPARED = 1 / 2
 # Number of steps of gradient descent.
 DESCENT_STEPS = 30
 
@@ -380,7 +384,9 @@ class PersonPlan:
     n_level_uses: int
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned uses that one release of each mode takes
-    with_concurrences: tuple[bool, ...]  # of each shared mode: whether they are released
+    with_concurrences: tuple[bool, ...]  # of each shared mode: whether they are planned
+    # Of each shared mode: whether they are released only if the first sums say that they tell.
+    in_doubt: tuple[bool, ...]
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -397,6 +403,27 @@ class PersonPlan:
         """Cost of all rounds of each shared mode."""
         each = self.releases.cost_of(SharedRowSums.name)
         return [PrivacyCost.total([(each, n * self.n_rounds)]) for n in self.uses_by_mode]
+
+    @property
+    def noise_of_concurrences(self) -> float:
+        """Deviation of noise in a sum of `RowConcurrences`."""
+        mu = self.releases.cost_of(RowConcurrences.name).mu
+        return 0.0 if math.isinf(mu) else RowConcurrences.largest_distance / mu
+
+    def tells_concurrences(self, place: int, n_rows: int, weight: float, rows_each: float) -> bool:
+        """True if concurrences of the shared mode at `place`, of `n_rows`, are released.
+
+        Units have entries in `rows_each` rows, and a `weight` in all rows together.
+        """
+        if not self.in_doubt[place]:
+            return self.with_concurrences[place]
+        is_part = rows_each < MOST_COMPARED * n_rows
+        return is_part and stand_out(weight, n_rows, self.noise_of_concurrences)
+
+    def round_by_concurrences(self, place: int) -> float:
+        """Budget (mu squared) of concurrences of a shared mode over that of one of its rounds."""
+        each = self.releases.cost_of(SharedRowSums.name).mu ** 2 * self.uses_by_mode[place]
+        return self.releases.cost_of(RowConcurrences.name).mu ** 2 / each
 
     @property
     def sweeps_for_biases(self) -> int:
@@ -452,34 +479,41 @@ def plan_persons(
         uses[SharedFactorSums.name] = n_sweeps
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
-    told = plan_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
+    told, in_doubt = plan_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, told)
+    return PersonPlan(
+        unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, told, in_doubt
+    )
 
 
 def plan_concurrences(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float, shares: dict[str, float],
     uses: dict[str, int],
-) -> tuple[bool, ...]:  # fmt: skip
-    """Plan a `RowConcurrences`, in `shares` and `uses`, for each mode whose chains it tells.
+) -> tuple[tuple[bool, ...], tuple[bool, ...]]:  # fmt: skip
+    """Plan a `RowConcurrences`, in `shares` and `uses`, for each mode whose chains it may tell.
 
-    Its share is taken from that of biases. Returned is `with_concurrences` of the plan.
+    Its share is taken from that of biases. Returned are `with_concurrences` and `in_doubt` of the
+    plan.
     """
     lengths = np.delete(shape, unit_mode)
     if delta == 0 and not math.isinf(epsilon):
-        return (False,) * len(lengths)
+        return (False,) * len(lengths), (False,) * len(lengths)
     of_each = defaults.CONCURRENCE_FRACTION * shares[SharedRowSums.name] / len(lengths)
     mu = math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta)
     mu *= math.sqrt(of_each / math.fsum(shares.values()))
     # If each unit compared two rows, a row would have n_units sqrt(2) / n_rows of comparisons: they
     # tell chains from chance if eigenvalues by noise are below 1. Two rows are no chain.
     noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
-    told = (lengths > 2) & (lengths <= MOST_CONCURRENT) & (noise < LARGEST_NOISE)
+    few = (lengths > 2) & (lengths <= MOST_CONCURRENT)
+    is_sure, sigma = noise < LARGEST_NOISE, RowConcurrences.largest_distance / mu
+    most = shape[unit_mode] * np.sqrt(MOST_COMPARED * lengths)  # weight of units in all rows
+    may_tell = [stand_out(*of_mode, sigma) for of_mode in zip(most, lengths, strict=True)]
+    told = few & (is_sure | may_tell)
     if told.any():
         shares[RowConcurrences.name] = told.sum() * of_each
         shares[SharedRowSums.name] -= told.sum() * of_each
         uses[RowConcurrences.name] = int(told.sum())
-    return tuple(told.tolist())
+    return tuple(told.tolist()), tuple((told & ~is_sure).tolist())
 
 
 def trial_sweeps(n_sweeps: int) -> int:

@@ -8,7 +8,6 @@ from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from sktensor_dp.completion.concurrences import (
@@ -28,6 +27,7 @@ from sktensor_dp.completion.effect_release import (
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.hidden_axes import variances_of_differences
 from sktensor_dp.completion.model import LEAST_UNEXPLAINED, unexplained_variance
+from sktensor_dp.completion.plan import MOST_COMPARED, MOST_CONCURRENT
 from sktensor_dp.completion.pull import (
     OfClips,
     Pull,
@@ -222,12 +222,12 @@ class SharedBiases:
         self.is_kept_to = self.is_known and are_kept_to(noisy.value, noisy.sigma)
 
     def release(
-        self, biases: Sequence["SharedBiases"], n_left: int = 0, pooled: int = 1,
+        self, biases: Sequence["SharedBiases"], n_left: float = 0, pooled: int = 1,
         paid_by: type[Query] = SharedRowSums, precision: float = 1.0,
     ) -> None:  # fmt: skip
         """Release sums of residuals about all biases so far.
 
-        `biases` are of all shared modes, and `n_left` releases of this mode follow. Planned
+        `biases` are of all shared modes, and about `n_left` releases of this mode follow. Planned
         uses of the query `paid_by`, `pooled` of them, pay; `precision` is their mu squared over
         that of the last release of this mode, and has to agree.
         """
@@ -282,7 +282,7 @@ class SharedBiases:
         gained = prior * ratio * snr / ((1 + snr) * (1 + (1 + ratio) * snr))
         return float(self.shares @ gained)
 
-    def _clip(self, residual: float, n_left: int, precision: float) -> float:
+    def _clip(self, residual: float, n_left: float, precision: float) -> float:
         """Clip of the next release's residuals, in units of their deviation `residual`.
 
         The first is wide; later ones should err least, if `n_left` releases follow alike.
@@ -325,6 +325,35 @@ class SharedBiases:
     def is_known(self) -> bool:
         """True unless noise hides how units compare rows, by released concurrences."""
         return self._concurrences is None or self._concurrences.is_known
+
+    def weight_and_rows_each(self, doubt: float = 0.0) -> tuple[float, float]:
+        """Weight in all rows of units with several, and in how many rows they have entries.
+
+        By released counts, less so many deviations of noise.
+        """
+        counts, sigma = pooled_counts([past.release for past in self._rounds])
+        totals = counts.sum(axis=1) - doubt * np.linalg.norm(sigma, axis=1)
+        weight, n_alone = np.maximum(totals, 0.0).tolist()
+        n = self.values.n_with_values
+        of_unit = weight / max(n - n_alone, LEAST_SEVERAL * n)
+        if self._order == 1:  # the root of the part of entries in other rows
+            return weight, 1 / max(1 - of_unit**2, 1 / len(self.shares))
+        return weight, of_unit**2
+
+    @property
+    def _tells_differences(self) -> bool:
+        """True if errors count how units compare rows, as is known or as all compare most of them.
+
+        Where units have one row alone, others say what that means.
+        """
+        n_rows = len(self.shares)
+        if n_rows > MOST_CONCURRENT:
+            return False
+        if n_rows == 2 or self.share_alone > 0:
+            return True
+        if self._concurrences is not None and self._concurrences.is_known:
+            return True
+        return self.weight_and_rows_each(doubt=2.0)[1] >= MOST_COMPARED * n_rows
 
     @property
     def _share_at_bounds(self) -> float:
@@ -391,32 +420,32 @@ class SharedBiases:
         widest = 2 * self.half
         assert effects.prior_means is not None
         variances = effects.variances + release.by_step + release.pulled**2
-        covariances = None
-        if self._concurrences is not None and self._concurrences.is_known:
-            covariances = self._covariances(effects, release, counts[0] < self._concurrences.edge)
+        covariances = self._covariances(effects, release) if self._tells_differences else None
         self.effects = replace(
             effects, means=np.clip(effects.means - mean, -widest, widest),
             prior_means=effects.prior_means - mean,
             variances=np.minimum(variances, widest**2), covariances=covariances,
         )  # fmt: skip
 
-    def _covariances(
-        self, effects: SharedEffects, release: EffectRelease, hidden: NDArray[np.bool_]
-    ) -> Floats:
-        """Covariances of errors of `effects`, shrunk from a `release`, less their mean.
-
-        Noise hides how units compare rows that are `hidden` with others.
-        """
-        assert release.beyond is not None
+    def _covariances(self, effects: SharedEffects, release: EffectRelease) -> Floats:
+        """Covariances of errors of `effects`, shrunk from a `release`, less their mean."""
         assert effects.drawn is not None
-        pulled = np.broadcast_to(release.pulled, self.shares.shape)
-        shown, beyond = 1 - effects.drawn, release.beyond + np.multiply.outer(pulled, pulled)
-        found = np.diag(effects.variances) + np.multiply.outer(shown, shown) * beyond
-        # What these have beyond independent errors may be common to all of them, or of each alone.
-        more = release.by_step + release.pulled**2
-        common = np.sqrt(more) * hidden
-        alone = np.diag((effects.variances + more) * hidden) + np.multiply.outer(common, common)
-        found = np.where(np.logical_or.outer(hidden, hidden), alone, found)
+        n_rows, shown = len(self.shares), 1 - effects.drawn
+        pulled = shown * release.pulled
+        found = np.diag(effects.variances) + np.multiply.outer(pulled, pulled)
+        if release.beyond is None:
+            found += np.diag(np.broadcast_to(release.by_step, n_rows))
+        else:
+            assert self._concurrences is not None
+            found += np.multiply.outer(shown, shown) * release.beyond
+            counts, _ = pooled_counts([past.release for past in self._rounds])
+            # Noise hides how units compare rows of less weight: what these have beyond independent
+            # errors may be common to all of them, or of each alone.
+            hidden = counts[0] < self._concurrences.edge
+            more = release.by_step + release.pulled**2
+            common = np.sqrt(more) * hidden
+            alone = np.diag((effects.variances + more) * hidden) + np.multiply.outer(common, common)
+            found = np.where(np.logical_or.outer(hidden, hidden), alone, found)
         of_mean = self.shares @ found
         return np.asarray(found - np.add.outer(of_mean, of_mean) + of_mean @ self.shares)
 

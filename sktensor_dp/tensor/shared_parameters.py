@@ -132,6 +132,16 @@ class SharedEffects:
         """True if effects, weighted by rows' popularity, vary less than they are uncertain."""
         return float(np.exp(2 * self.popularity) @ (self.means**2 - self.variances)) <= 0
 
+    @property
+    def tells_parts(self) -> bool:
+        """True if most effects differ from one by far less uncertainty than from others."""
+        if self.covariances is None or len(self.means) < 3:
+            return False
+        own = self.covariances.diagonal()
+        squares = np.add.outer(own, own) - 2 * self.covariances
+        np.fill_diagonal(squares, np.inf)
+        return bool(np.median(squares.min(axis=1)) < np.median(own) / 4)
+
     def errors_of_differences(
         self, rows: NDArray[np.intp], others: NDArray[np.intp]
     ) -> NDArray[np.float64]:

@@ -1,5 +1,7 @@
 """Averages over rows that have something in common, as all items of one shop."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,6 +104,35 @@ def test_changes_within_wards_are_known_where_nobody_compares_wards(seed):
     errors = np.mean(stated, axis=0).reshape(2, 3)
     assert errors[0].max() < 0.3
     assert errors[1].min() > 1
+
+
+@pytest.mark.parametrize(
+    ("n", "n_rows", "n_wards", "is_known"),
+    [(2000, 24, 3, True), (1500, 24, 3, False), (1500, 24, 1, True)],
+)
+def test_differences_of_wards_are_measured_or_a_warning_says_not(
+    n, n_rows, n_wards, is_known, seed
+):
+    """Persons have most rows of their ward, and first sums say if noise hides how they compare rows."""
+    rng, each = np.random.default_rng(seed), n_rows // n_wards
+    wards = rng.integers(0, n_wards, n)
+    seen = rng.random((n, each)) < 0.8
+    person, row = np.nonzero(seen)
+    X = np.column_stack([person, wards[person] * each + row])
+    y = 3 + (1 - wards[person]) + np.linspace(-1, 1, each)[row] + rng.standard_normal(n)[person]
+    y = np.clip(y + 0.7 * rng.standard_normal(len(X)), 0, 6)
+    model = PrivateCPCompletion(0, bounds=(0, 6), shape=(n, n_rows), unit_mode=0, epsilon=1)
+    with unsafe_seeded_noise(seed), warnings.catch_warnings(record=True, action="always") as said:
+        names = [row.name for row in model.fit(X, y).privacy_report_.rows]
+    is_released = is_known and n_wards > 1
+    assert names.count("row_concurrences") == is_released
+    # What tells nothing pays for a round more.
+    assert names.count("shared_row_sums") == 7 - is_released
+    assert (model.bias_covariances_[1] is not None) == is_known
+    assert any("may come out turned round" in str(one.message) for one in said) != is_known
+    if n_wards > 1:
+        found, error = model.average_rows(range(each), less=range(each, 2 * each))
+        assert (abs(found - 1) < 3 * error) == is_known
 
 
 def test_rows_are_given_by_name_and_averages_outlast_a_file(tmp_path):
