@@ -113,7 +113,7 @@ def test_changes_within_wards_are_known_where_nobody_compares_wards(seed):
 def test_differences_of_wards_are_measured_or_a_warning_says_not(
     n, n_rows, n_wards, is_known, seed
 ):
-    """Persons have most rows of their ward, and first sums say if noise hides how they compare rows."""
+    """Persons have most rows of their ward; first sums say if noise hides how they compare."""
     rng, each = np.random.default_rng(seed), n_rows // n_wards
     wards = rng.integers(0, n_wards, n)
     seen = rng.random((n, each)) < 0.8
