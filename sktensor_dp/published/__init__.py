@@ -13,12 +13,17 @@ from sktensor_dp.published.completion import (
 )
 from sktensor_dp.published.power_method import (
     PublishedComponents,
+    online_tensor_power_method,
     private_tensor_power_method,
+    robust_tensor_power_method,
 )
 from sktensor_dp.published.single_topic import (
     PublishedTopics,
+    WhitenedMoments,
     agn,
+    agn_of_words,
     avn,
+    avn_of_words,
     dp_tpm,
 )
 from sktensor_dp.published.spectral_lda import dp_spectral_lda
@@ -28,13 +33,18 @@ __all__ = [
     "PublishedCompletion",
     "PublishedComponents",
     "PublishedTopics",
+    "WhitenedMoments",
     "agn",
+    "agn_of_words",
     "avn",
+    "avn_of_words",
     "claims",
     "dp_spectral_lda",
     "dp_tpm",
     "gradient_perturbation",
     "input_perturbation",
+    "online_tensor_power_method",
     "output_perturbation",
     "private_tensor_power_method",
+    "robust_tensor_power_method",
 ]

@@ -9,7 +9,7 @@ from typing import Literal
 from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.exceptions import UnsoundClaimWarning
 
-Verdict = Literal["holds", "holds if", "does not hold"]
+Verdict = Literal["holds", "holds if", "does not hold", "no claim"]
 
 TOO_LARGE = (
     "The printed noise is enough for small epsilon only, and this one is beyond that. Exact "
@@ -27,8 +27,9 @@ class Claim:
     ----------
     algorithm, neighbours : str
         The algorithm with its paper, and the data sets between which privacy is claimed.
-    verdict : {"holds", "holds if", "does not hold"}
-        "holds if" says under which condition in `reason`, and that it is met here.
+    verdict : {"holds", "holds if", "does not hold", "no claim"}
+        "holds if" says under which condition in `reason`, and that it is met here; "no claim"
+        that the paper does not speak of privacy.
     reason, evidence : str
         Two sentences, and the test that shows it, as ``path::name``.
     counterpart : str
@@ -73,10 +74,13 @@ class Claim:
     def __str__(self) -> str:
         is_of_call = not math.isnan(self.epsilon)
         numbers = f"({self.epsilon:g}, {self.delta:g})" if is_of_call else "privacy"
+        claim = f"claims {numbers} for {self.neighbours}"
+        if self.verdict == "no claim":
+            claim = "claims no privacy"
         exact = f"Epsilon that holds: {self.exact_epsilon:.4g}. " if is_of_call else ""
         return (
-            f"{self.algorithm}: claims {numbers} for {self.neighbours}. Verdict: {self.verdict}. "
-            f"{self.reason} {exact}Sound counterpart: {self.counterpart}."
+            f"{self.algorithm}: {claim}. Verdict: {self.verdict}. {self.reason} {exact}"
+            f"Sound counterpart: {self.counterpart}."
         )
 
 
@@ -84,19 +88,41 @@ WANG = "Wang & Anandkumar, Algorithm"
 IMTIAZ = "Imtiaz & Sarwate, Algorithm 1"
 WEI = "Wei et al., Algorithm"
 DECAROLIS = "Spectral LDA (DeCarolis et al., configuration"
+NO_PRIVACY_CLAIMED = "any data: the paper claims no privacy for it"
 SYMMETRISED = "data sets of equally many documents that differ in one, moments symmetrised"
+IN_ORDER = "data sets of equally many documents that differ in one, words in their order"
 CORPORA = "corpora of equally many documents that differ in one"
 ONE_VALUE = "tensors observed at the same coordinates that differ in one value"
+TELLS_APART = (
+    f"{TESTS}wang_anandkumar.py::test_power_iterations_without_noise_tell_neighbours_apart"
+)
 IF_SYMMETRISED = (
     "Theorem 1 holds if the moments are symmetrised, as here, in real arithmetic. On moments of "
     "ordered words, as printed, symmetric noise leaves the antisymmetric part free of noise."
 )
+ORDER_IS_FREE = (
+    "Symmetric noise leaves the antisymmetric part of the moments free of noise. Documents with "
+    "the same words in another order are told apart with certainty."
+)
+ORDER_TEST = f"{TESTS}imtiaz_sarwate.py::test_symmetric_noise_does_not_cover_the_order_of_words"
 ONE_TOPIC = "PrivateSpectralLDA(perturbation='moment_tensor', doc_topic_prior=0"
 COMPLETIONS = "PrivateCPCompletion or PrivateTuckerCompletion with public bounds and perturbation="
 
 # Claims of each published function, one for each form of its call.
 # fmt: off
 PRINTED: dict[str, tuple[Claim, ...]] = {
+    "robust_tensor_power_method": (Claim(
+        f"Robust tensor power method ({WANG} 1)", NO_PRIVACY_CLAIMED, "no claim",
+        "Not private: every power step is an exact function of the tensor. Neighbours have "
+        "different outputs, always.",
+        TELLS_APART, "PrivateTensorPowerMethod().fit_tensor(T)",
+    ),),
+    "online_tensor_power_method": (Claim(
+        f"Online robust tensor power method ({WANG} 2)", NO_PRIVACY_CLAIMED, "no claim",
+        "Not private: every power step is an exact mean of samples. Neighbours have different "
+        "outputs, always.",
+        TELLS_APART, "PrivateTensorPowerMethod(perturbation='stream')",
+    ),),
     "private_tensor_power_method": (Claim(
         f"Private tensor power method ({WANG} 3)",
         "symmetric tensors that differ in one entry by 1, up to symmetrisation", "holds",
@@ -115,6 +141,14 @@ PRINTED: dict[str, tuple[Claim, ...]] = {
         f"AVN ({IMTIAZ})", SYMMETRISED, "holds if", IF_SYMMETRISED,
         f"{TESTS}imtiaz_sarwate.py::test_norm_of_unique_entries_keeps_avn_private",
         f"{ONE_TOPIC}, delta=0)",
+    ),),
+    "agn_of_words": (Claim(
+        f"AGN of ordered words ({IMTIAZ})", IN_ORDER, "does not hold", ORDER_IS_FREE,
+        ORDER_TEST, "published.agn",
+    ),),
+    "avn_of_words": (Claim(
+        f"AVN of ordered words ({IMTIAZ})", IN_ORDER, "does not hold", ORDER_IS_FREE,
+        ORDER_TEST, "published.avn",
     ),),
     "dp_tpm": (Claim(
         "DP-TPM (Imtiaz & Sarwate, section 4)", SYMMETRISED, "holds",

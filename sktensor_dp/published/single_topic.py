@@ -4,9 +4,9 @@ H. Imtiaz, A. D. Sarwate, "Improved algorithms for differentially private orthog
 decomposition", ICASSP 2018. Where the print of Algorithm 1 does not run or is not private, it is
 mended as little as it takes:
 
-- *Ordered words.* Moments of words in their order, as printed, are not symmetric, and symmetric
-  noise leaves their antisymmetric part free of noise. Those of ``agn`` and ``avn`` are means over
-  all ordered draws of different tokens.
+- *Ordered words.* Moments of words in their order are not symmetric, and symmetric noise leaves
+  their antisymmetric part free of noise. ``agn_of_words`` and ``avn_of_words`` run the print; the
+  moments of ``agn`` and ``avn`` are means over all ordered draws of different tokens.
 - *Step 3*, ``SVD(K)``: noise can put negative eigenvalues among the K of largest
   magnitude, where ``D^(-1/2)`` of step 4 is not real. The K largest are taken, and
   of those the positive ones.
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.checks.parameters import OneOf
 from sktensor_dp.data.counts import CountChunk, as_counts
@@ -286,6 +286,129 @@ def validated_counts(X: ArrayLike, n_components: int, epsilon: float, delta: flo
         raise ValueError("X must have at least one document, got none.")
     check_rank(n_components, counts.shape[1], "X")
     return CountChunk(counts)
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedMoments:
+    """Output of Algorithm 1 of Imtiaz & Sarwate.
+
+    Attributes
+    ----------
+    tensor, subspace : ndarray of shape (n_components,) * 3 and (n_features, n_components)
+        The third moment with noise, in the subspace W.
+    claim : Claim
+        Privacy that the paper claims, and the verdict on it.
+    """
+
+    tensor: Floats
+    subspace: Floats
+    claim: Claim
+
+
+def agn_of_words(
+    words: ArrayLike, n_features: int, n_components: int, epsilon: float = 1.0, delta: float = 1e-6
+) -> WhitenedMoments:
+    """Whitened third moment of ordered words with Gaussian noise (AGN as printed).
+
+    Parameters
+    ----------
+    words : array-like of int of shape (n_documents, 3)
+        The first three words of each document, as numbers from 0 to ``n_features - 1``.
+    n_features : int
+        Number D of words. Memory grows with ``n_features ** 3``.
+    n_components : int
+        Number K of topics, at most ``n_features``.
+    epsilon, delta : float, default=1.0 and 1e-6
+        Privacy that the algorithm claims; half for each moment.
+
+    Returns
+    -------
+    WhitenedMoments
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or `words` does not hold three words each.
+
+    Warns
+    -----
+    UnsoundClaimWarning
+        Always: there is no privacy, see ``claim``.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sktensor_dp.published import agn_of_words
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     agn_of_words([[0, 1, 2], [2, 2, 0]], 3, 2).claim.exact_epsilon
+    inf
+    """
+    return _whitened_words("agn_of_words", words, n_features, n_components, epsilon, delta)
+
+
+def avn_of_words(
+    words: ArrayLike, n_features: int, n_components: int, epsilon: float = 1.0, delta: float = 1e-6
+) -> WhitenedMoments:
+    """Whitened third moment of ordered words with noise of density ``exp(-beta |b|)`` (AVN).
+
+    Parameters
+    ----------
+    words, n_features, n_components, epsilon, delta
+        As for :func:`agn_of_words`; the second moment takes all of delta.
+
+    Returns
+    -------
+    WhitenedMoments
+
+    Raises
+    ------
+    ValueError
+        As for :func:`agn_of_words`.
+
+    Warns
+    -----
+    UnsoundClaimWarning
+        Always.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sktensor_dp.published import avn_of_words
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     avn_of_words([[0, 1, 2], [2, 2, 0]], 3, 2).claim.verdict
+    'does not hold'
+    """
+    return _whitened_words("avn_of_words", words, n_features, n_components, epsilon, delta)
+
+
+def _whitened_words(
+    name: str, words: ArrayLike, n_features: int, n_components: int, epsilon: float, delta: float
+) -> WhitenedMoments:
+    """Whiten the noisy moments of ordered words: steps 2 to 4, 7 and 8 of Algorithm 1."""
+    check(POSITIVE_INT, n_features=n_features, n_components=n_components)
+    check_guarantee(epsilon, delta)
+    check_rank(n_components, n_features, "words")
+    index = np.asarray(words)
+    if index.ndim != 2 or index.shape[1] != 3 or len(index) == 0 or index.dtype.kind not in "iu":
+        raise ValueError(
+            "words must be integers of shape (n_documents >= 1, 3), got an array of shape "
+            f"{index.shape} and type {index.dtype}."
+        )
+    if index.min() < 0 or index.max() >= n_features:
+        raise ValueError(f"words must be between 0 and n_features - 1 = {n_features - 1}.")
+    claim, spherical = claim_of_call(name, epsilon, delta), name == "avn_of_words"
+    noise = _moment_noise(len(index), n_features, epsilon, delta, spherical=spherical)
+    U, scale, _ = np.linalg.svd(_moment(index[:, :2], n_features) + noise.pairs)
+    W = U[:, :n_components] / np.sqrt(scale[:n_components])
+    M3 = _moment(index, n_features) + noise.triples
+    return WhitenedMoments(multilinear(M3, W), W, claim)
+
+
+def _moment(index: NDArray[np.integer], dim: int) -> Floats:
+    """Mean over documents, rows of `index`, of the outer product of their words' indicators."""
+    shape = (dim,) * index.shape[1]
+    cells = np.ravel_multi_index(tuple(index.T), shape)
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(index)
 
 
 def dp_tpm(

@@ -1,4 +1,4 @@
-"""Algorithm 3 of Wang & Anandkumar: schedule, noise, claim, recovery."""
+"""Algorithms 2 and 3 of Wang & Anandkumar: schedules, noise, claims, recovery."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 from sktensor_dp.privacy.conversions import gaussian_delta
 from sktensor_dp.privacy.noise_source import NoiseSource
-from sktensor_dp.published import private_tensor_power_method
+from sktensor_dp.published import online_tensor_power_method, private_tensor_power_method
 from sktensor_dp.published.power_method import noise_multiplier, noisy_columns, power_method_loop
 from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import tensor_oracle
@@ -63,6 +63,54 @@ def test_columns_have_noise_of_their_own_deviation():
     noise = noisy_columns(answer, deviation, NoiseSource()) - answer
     # A standard deviation of 1000 normals deviates by 1 / sqrt(2000) of itself.
     np.testing.assert_allclose(noise[:, :2].std(axis=0), deviation[:2], rtol=5 / math.sqrt(2000))
+
+
+def directions(n_batches, rng, n=4000):
+    """Two orthonormal directions with probabilities .6 and .4, plus a little noise."""
+    V = frame(8, 2, np.random.default_rng(3))
+    for _ in range(n_batches):
+        x = V[rng.choice(2, p=[0.6, 0.4], size=n)]
+        yield x + 0.05 * rng.standard_normal((n, 8))
+
+
+# Noise of a step: .05 per coordinate and sample, less by sqrt(4000 u'v) after averaging: some
+# .001 against .4. The mean of (x'v)^3 deviates by sqrt(.24 / 4000) = .008, with five of them .04,
+# and is above the weight by 3 (.05)^2 of it.
+@pytest.mark.parametrize("eigenvalue", ["fresh", "lagged"])
+def test_stream_gives_components(eigenvalue, seed):
+    rng = np.random.default_rng([seed, 2])
+    found = online_tensor_power_method(
+        directions(40, rng), 2, n_restarts=20, max_iter=15, eigenvalue=eigenvalue, random_state=seed
+    )
+    V = frame(8, 2, np.random.default_rng(3))
+    order = np.argsort(-found.weights)
+    np.testing.assert_allclose(found.weights[order], [0.6, 0.4], atol=0.05)
+    assert (np.sum(found.vectors[order] * V, axis=1) > 0.99).all()
+    assert found.claim.exact_epsilon == math.inf
+    assert found.claim.verdict == "no claim"
+
+
+def test_lagged_eigenvalue_is_one_iterate_behind():
+    x = np.random.default_rng(0).standard_normal((200, 4))
+    starts = np.random.default_rng(1).standard_normal((4, 1))
+    u = starts / np.linalg.norm(starts)
+    lagged = online_tensor_power_method([x], 1, 1, 1, "lagged", np.random.default_rng(1))
+    np.testing.assert_allclose(lagged.weights, np.mean((x @ u) ** 3))
+    fresh = online_tensor_power_method([x, x], 1, 1, 1, "fresh", np.random.default_rng(1))
+    np.testing.assert_allclose(fresh.weights, np.mean((x @ fresh.vectors.T) ** 3))
+    np.testing.assert_allclose(fresh.vectors, lagged.vectors)
+    assert abs(fresh.weights - lagged.weights) > 0.01
+
+
+@pytest.mark.parametrize(("eigenvalue", "needed"), [("fresh", 8), ("lagged", 6)])
+def test_every_batch_is_read_once(eigenvalue, needed, seed):
+    stream = directions(needed + 2, np.random.default_rng(seed), n=50)
+    online_tensor_power_method(stream, 2, 5, 3, eigenvalue, seed)
+    assert len(list(stream)) == 2
+    with pytest.raises(ValueError, match=f"must hold {needed} batches or more, got {needed - 1}"):
+        online_tensor_power_method(
+            directions(needed - 1, np.random.default_rng(0), n=50), 2, 5, 3, eigenvalue
+        )
 
 
 def test_tensor_without_noise_is_decomposed(seed):

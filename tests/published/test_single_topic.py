@@ -8,10 +8,11 @@ import pytest
 from plain_moments import exact_corpus
 
 from sktensor_dp.privacy.conversions import gaussian_delta
-from sktensor_dp.published import agn, avn, dp_tpm, single_topic
+from sktensor_dp.published import agn, agn_of_words, avn, avn_of_words, dp_tpm, single_topic
 from sktensor_dp.published.power_method import noise_multiplier
 
 ALGORITHMS = [agn, avn]
+ORDERED = [agn_of_words, avn_of_words]
 
 
 class Counting:
@@ -71,6 +72,31 @@ def test_claims_hold_for_symmetrised_moments_with_slack(algorithm, epsilon):
     if algorithm is agn:
         mu = math.sqrt(2) / single_topic.classical_sigma(1.0, epsilon / 2, 5e-7)
         assert gaussian_delta(mu, claim.exact_epsilon) == pytest.approx(1e-6, rel=1e-6)
+
+
+WORDS = [[0, 1, 2], [2, 1, 0], [0, 0, 1], [1, 2, 2], [2, 0, 1]]
+
+
+def dense(words):
+    """Means of t1 (x) t2 and t1 (x) t2 (x) t3, by their definition."""
+    t = np.eye(3)[np.asarray(words)]
+    pairs = sum(np.multiply.outer(a, b) for a, b, _ in t) / len(t)
+    triples = sum(np.multiply.outer(np.multiply.outer(a, b), c) for a, b, c in t) / len(t)
+    return pairs, triples
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")
+@pytest.mark.parametrize("algorithm", ORDERED)
+def test_without_noise_it_is_the_moment_in_its_subspace(algorithm):
+    found = algorithm(WORDS, 3, 2, epsilon=math.inf)
+    pairs, triples = dense(WORDS)
+    U, scale, _ = np.linalg.svd(pairs)
+    W = U[:, :2] / np.sqrt(scale[:2])
+    np.testing.assert_allclose(np.abs(found.subspace), np.abs(W), atol=1e-12)
+    W = found.subspace
+    expected = np.einsum("abc,ai,bj,ck->ijk", triples, W, W, W)
+    np.testing.assert_allclose(found.tensor, expected, atol=1e-12)
+    assert np.abs(expected - expected.transpose(1, 0, 2)).max() > 0.01
 
 
 PAIR_OF_TOPICS = np.array([[0.6, 0.4, 0.0, 0.0], [0.0, 0.1, 0.3, 0.6]])
