@@ -197,22 +197,12 @@ def release_settled(
         way = np.column_stack([settled.weights - found.weights, settled.means - found.means])
         unsure = math.sqrt(tails.normal * (1 - tails.normal)) * np.abs(way)
         moved = moved_by(found, -tails.normal * moved_from(settled, found))
-        moved = gaussians_after_step(found, average.of(moved), statistics, ball.radius, ask.n_units)
-        found = with_means_of_rows(plan, found, moved)
+        found = gaussians_after_step(found, average.of(moved), statistics, ball.radius, ask.n_units)
     errors = MeanErrors(
         replace(by.later, rates=rates), by.ratio, by.apart, moved_from(given, found),
         tails.missed, unsure, spread, cells.observed, cells.most_observed,
     )  # fmt: skip
     return found, errors, tails.skewness
-
-
-def with_means_of_rows(plan: MixturePlan, before: Gaussians, moved: Gaussians) -> Gaussians:
-    """Groups that `moved`, with the mean of all rows, and of each named column, from `before`."""
-    means = moved.means
-    if plan.nonnormal is not None:  # where these exclude each other, moves are mostly noise
-        means = means.copy()
-        means[:, plan.nonnormal.places] = before.means[:, plan.nonnormal.places]
-    return replace(moved, means=means + before.weights @ before.means - moved.weights @ means)
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
