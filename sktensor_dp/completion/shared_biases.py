@@ -437,7 +437,11 @@ class SharedBiases:
             found += np.diag(np.broadcast_to(release.by_step, n_rows))
         else:
             assert self._concurrences is not None
-            found += np.multiply.outer(shown, shown) * release.beyond
+            # What hardly anybody compares is not drawn to the prior, which does not know it.
+            values, axes = np.linalg.eigh(release.beyond)
+            less = (axes * np.minimum(values, 0.0)) @ axes.T
+            found += (axes * np.maximum(values, 0.0)) @ axes.T
+            found += np.multiply.outer(shown, shown) * less
             counts, _ = pooled_counts([past.release for past in self._rounds])
             # Noise hides how units compare rows of less weight: what these have beyond independent
             # errors may be common to all of them, or of each alone.

@@ -158,21 +158,17 @@ class SharedEffects:
         Each is that of :meth:`average`.
         """
         assert self.drawn is not None
-        total, independent, common = 0.0, 0.0, 0.0
-        weights = np.zeros((2, len(self.means)))  # of rows, and of what releases show of rows
+        total, independent, common, weights = 0.0, 0.0, 0.0, np.zeros(len(self.means))
         for sign, group in ((1.0, rows), (-1.0, others)):
-            if len(group) == 0:
-                continue
-            average, variance, deviation = self.average(group)
-            total, independent = total + sign * average, independent + variance
-            common += deviation
-            seen = max(float((1 - self.drawn[group]).mean()), LEAST_SEEN)
-            weights[:, group] = sign / len(group) / np.array([[1.0], [seen]])
+            if len(group) > 0:
+                average, variance, deviation = self.average(group)
+                total, independent = total + sign * average, independent + variance
+                common += deviation
+                weights[group] = sign / len(group)
         if self.covariances is None:
             return total, math.sqrt(independent + common**2)
-        least, of_shown = np.einsum("ki,ij,kj->k", weights, self.covariances, weights)
-        counted = self.prior_variance * float(weights[1] ** 2 @ self.drawn)
-        return total, math.sqrt(max(independent + of_shown - counted, least, 0.0))
+        beyond = self.covariances - np.diag(self.prior_variance * self.drawn)
+        return total, math.sqrt(max(independent + float(weights @ beyond @ weights), 0.0))
 
     def average(self, rows: NDArray[np.intp]) -> tuple[float, float, float]:
         """Average of the effects of distinct `rows`, by a prior whose mean they have of their own.
