@@ -20,6 +20,13 @@ MERGED = (
     "shares, their differences and intervals are of all of these together. More topics "
     "(--topics; n_components in Python) may part them."
 )
+MOST_PRINTED = 6  # comparisons: each two of four groups
+IN_TABLES = "are in topic_differences.csv of the command, and in difference_table() in Python"
+CLEAR = (
+    "! differs clearly: nine times in ten all that are marked so do. Shares add up to 100%: more "
+    "of one topic, as of one that is a second language, is less of all others (groups by language "
+    "avoid that: docs/how_to/topics_by_group.md)."
+)
 # By what is known of topics that hold several (`merged_`).
 ON_MERGED = {"yes": MERGED, "unknown": AS_MANY, "no": ""}
 OF_TOPICS = (
@@ -44,29 +51,21 @@ def table_on_screen(shares: Any) -> Table:
         ends = zip(low[row], high[row], strict=True)
         rows.append((group, n, *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in ends)))
     differences = comparisons(shares, 0.9)
-    rows += [(one.name, "", *_ends(one)) for one in differences]
+    printed = _printed(differences)
+    rows += [(one.name, "", *_ends(one)) for one in printed]
     marks = [MARKS[visibility] for visibility in shares.visibility_]
     topics = (f"topic {number}{mark}" for number, mark in enumerate(marks, start=1))
     scaling = on_scaling(shares)
-    each = f"texts, up to {shares.texts_per_person_:.3g} each"
-    head = ("group", each if scaling else "texts", *topics)
-    notes = []
-    if any(one.clear.any() for one in differences):
-        notes = [
-            "! differs clearly: nine times in ten all that are marked so do. Shares add up to "
-            "100%: more of one topic, as of one that is a second language, is less of all others "
-            "(groups by language avoid that: docs/how_to/topics_by_group.md)."
-        ]
-    elif any(np.isfinite(one.low).any() for one in differences):
-        notes = ["No topic differs clearly."]
+    head = ("group", "texts, fewer of busy persons" if scaling else "texts", *topics)
     allows = "noise and chance"
     if shares.mixing_covariance_ is not None:
         allows = (
             "noise, chance, and up to a fifth of other topics in each (mixing_std of table(); "
             "differences have an error in proportion to them)"
         )
-    notes += [*_on_marks(shares), *filter(None, [ON_MERGED[shares.merged_]])]
+    notes = [*_on_comparisons(differences, printed), *_on_marks(shares)]
     notes += [
+        *filter(None, [ON_MERGED[shares.merged_]]),
         f"Within (90%), for {allows}, under these topics: groups that write more than others of a "
         "topic that was not found differ in these, too.",
         OF_TOPICS,
@@ -80,6 +79,27 @@ def table_on_screen(shares: Any) -> Table:
     notes += filter(None, [OF_KEPT_WORDS * shares.private_words_, scaling])
     said = "Average shares of topics, by group, in texts with a word of these"
     return Table(said, head, rows, notes, ("group",))
+
+
+def _printed(found: list[Comparison]) -> list[Comparison]:
+    """Comparisons to print: of dates the trend alone, and of many groups those that are clear."""
+    if found and found[-1].kind == "trend":
+        return found[-1:]
+    return found if len(found) <= MOST_PRINTED else [one for one in found if one.clear.any()]
+
+
+def _on_comparisons(found: list[Comparison], printed: list[Comparison]) -> list[str]:
+    """Say how clear differences are, and where those are that are not `printed`."""
+    n_clear, n_shown = (sum(bool(one.clear.any()) for one in of) for of in (found, printed))
+    notes = []
+    if n_shown:
+        notes = [CLEAR]
+    elif not n_clear and any(np.isfinite(one.low).any() for one in found):
+        notes = ["No topic differs clearly."]
+    if n_left := len(found) - len(printed):
+        clear = f" ({n_clear - n_shown} with a clear difference)" * (n_clear > n_shown)
+        notes.append(f"{counted(n_left, 'comparison')}{clear} not shown here {IN_TABLES}.")
+    return notes
 
 
 def _ends(one: Comparison) -> list[str]:
@@ -113,14 +133,13 @@ def on_scaling(shares: Any) -> str:
     """Say what intervals leave out: who is scaled down; "" where each text is protected."""
     if shares.privacy_report_.unit != "person":
         return ""
-    at_most = ""
+    at_most, n = "", max(round(shares.texts_per_person_), 1)
     if shares.texts_per_person == "auto":
         at_most = f" (likely {counted(math.ceil(shares.most_beyond_), 'person')} at most)"
     return (
-        "In shares by group persons count by texts: by up to about "
-        f"{shares.texts_per_person_:.3g} of one topic and group. Whoever wrote more{at_most} is "
-        "scaled down, also in the number of texts; if they wrote far more, and of other "
-        "things, shares are farther off than their intervals say."
+        f"In shares by group persons count by texts: by up to about {n:,} of one topic and group. "
+        f"Whoever wrote more{at_most} is scaled down, also in the number of texts; if they wrote "
+        "far more, and of other things, shares are farther off than their intervals say."
     )
 
 

@@ -118,10 +118,19 @@ def test_many_groups_are_compared_with_all_others_and_dates_have_a_trend(seed):
     np.testing.assert_allclose(trend[["difference", "low", "high"]].T, found.trend())
     assert trend.clear[growing]
     assert trend.low[growing] > 0
+    assert "minus" not in str(found)  # the trend says it
+    n_clear = int(
+        table[table.compared == "pair"].groupby(["group", "other_group"]).clear.any().sum()
+    )
+    clear = f" ({n_clear} with a clear difference)" * bool(n_clear)
+    assert f"6 comparisons{clear} not shown here are in topic" in " ".join(str(found).split())
     of_days = LDA.shares_by(X, np.array(days)[2 * group], days, epsilon=8.0)
     many = of_days.difference_table()
     assert {*many.compared} == {"others", "trend"}
     assert {*many.other_group[many.compared == "others"]} == {OTHERS}
+    of_numbers = LDA.shares_by(X, group, range(8), epsilon=8.0)
+    is_clear = of_numbers.difference_table().groupby("group").clear.any()
+    assert str(of_numbers).count(f" minus {OTHERS}") == is_clear.sum()
     of_others = many.low[many.compared == "others"].to_numpy().reshape(-1, K)
     np.testing.assert_array_equal(np.isnan(of_others).all(axis=1), of_days.hidden_)
 
