@@ -26,6 +26,7 @@ FEW_TEXTS = 0.5
 # numbers from one to many, over the square of their mean.
 UNEVEN_TEXTS = 4 / 3
 HEAD = ("expected", "of what")
+BY_WORDS = ("own words", "shared words", "of what")
 BETWEEN = "reach of 90% intervals of differences between two groups, but for errors of topics"
 NOISE = "noise of a share (one deviation)"
 SAME_TOPICS = "the same, where some write far more of the same topics"
@@ -36,11 +37,11 @@ OTHER_TOPICS = (
 BY_TOPICS = "of which by errors of the topics found; in differences in proportion to these"
 LOWER_ENDS = (
     "Lower ends: persons write about four texts each, of different groups. If they write one each, "
-    "noise is twice as large (the run has less with --texts-per-person 1)."
+    "noise is twice as large: say so (--texts-per-person 1), and there is less."
 )
 UNEVEN = "Upper ends: persons write equal texts, of one group, but not equally many."
-UPPER_ENDS = [
-    "Upper ends, too: topics share most words, as those of short texts do.",
+BEFORE_FIT = [
+    "Own words: each topic has its own. Shared words: topics share most, as in short texts.",
     "Errors of topics, which their fit tells, add to that; in differences they are in proportion "
     "to these.",
     "A run stops before it pays for shares that noise would hide.",
@@ -71,20 +72,27 @@ class GroupForecast(NamedTuple):
 
         A `verdict` is given if the topics are found already.
         """
-        rows = [
+        # Before the fit each of `topics` stands for a kind of them.
+        parts = [self] if verdict else [self._replace(topics=[one]) for one in self.topics]
+        ranges, said = zip(*(zip(*part._rows(), strict=True) for part in parts), strict=True)
+        rows, head = [*zip(*ranges, said[0], strict=True)], HEAD if verdict else BY_WORDS
+        noun = "the topics found" if verdict else "topics"
+        title = (
+            f"{verdict}{': ' * bool(verdict)}shares of {noun} ({1 / n_topics:.1%} on average) in "
+            f"each of {counted(len(self.shares.values), 'group')}, if texts are spread evenly"
+        )
+        notes = ([] if verdict else BEFORE_FIT) + [LOWER_ENDS, UNEVEN] * (self._ends[0] < 1)
+        return as_text(Table(title[0].upper() + title[1:], head, rows, notes, head))
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """How far intervals reach and noise moves shares of `topics`, each with its words."""
+        return [
             (self._reach(), "reach of 90% intervals of shares to either side"),
             (self._reach(noise=False), "of which by chance alone, which no epsilon makes smaller"),
             *self._of_topics(),
             (self._reach(apart=True), BETWEEN),
             *self._of_noise(),
         ]
-        noun = "the topics found" if verdict else "topics"
-        title = (
-            f"{verdict}{': ' * bool(verdict)}shares of {noun} ({1 / n_topics:.1%} on average) in "
-            f"each of {counted(len(self.shares.values), 'group')}, if texts are spread evenly"
-        )
-        notes = [LOWER_ENDS, UNEVEN] * (self._ends[0] < 1) + ([] if verdict else UPPER_ENDS)
-        return as_text(Table(title[0].upper() + title[1:], HEAD, rows, notes, HEAD))
 
     @property
     def _ends(self) -> tuple[float, float]:

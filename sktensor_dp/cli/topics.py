@@ -369,7 +369,7 @@ class Topics(Run):
             verdict = self.verdict() if self.used.adds else ""
             of_groups = [self._of_groups().in_words(k, verdict), *self._listed_groups.doubts()]
         if self.used.adds:  # topics are those of an earlier run
-            return of_groups
+            return [self.models["topics"].in_brief, *of_groups]
         of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
         likely = f"{self.forecast().likely}{self._on_half()}"
         return [likely, *super().forecast_lines(), OF_ORDINARY_TEXTS, *of_groups, *of_words]

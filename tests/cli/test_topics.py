@@ -558,7 +558,8 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     folder = tmp_path / "private-topics"
     said = command(*asked, *more, "--forecast").err
     assert "on average) in each of 3 groups, if texts are spread evenly\n" in said
-    few, many = re.search(r"\n(.*)% to (.*)% +noise of a share \(one deviation\); ", said).groups()
+    ends = r"\n(.*)% to (.*)% +(.*)% to (.*)% +noise of a share \(one deviation\); "
+    few, *_, many = re.search(ends, said).groups()
     most = UNEVEN_TEXTS / FEW_TEXTS * NOISE_FACTORS[1]
     assert float(many) == pytest.approx(most * float(few), abs=(most + 1) * 0.05)  # as rounded
     assert "a few who write very much stay hidden" in " ".join(said.split())
@@ -619,7 +620,7 @@ def test_shares_by_group_are_forecast_by_their_number_alone(command):
     asked = ("forecast", "topics", "--persons", 4000, "--topics", 6, "--words-per-text", 300)
     by_number = command(*asked, "--by-values", 3).out
     assert by_number == command(*asked, "--by-values", "north,south,east").out
-    ends = r"([\d.]+)% to [\d.]+% +"
+    ends = r"([\d.]+)% to [\d.]+% +[\d.]+% to [\d.]+% +"
     quantities = ("reach of 90% intervals of s", "of which by chance", "reach .*diff", "noise of a")
     chance = []
     for epsilon in (1, 10):
@@ -664,7 +665,7 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
     said = command(*asked, "--by-values", "months.txt", "--forecast").err
     assert "by values: months.txt;" in said
     given = ("--by-values", "months.txt", "--texts-per-person", 20, "--forecast")
-    said, ends = command(*asked, *given).err, r"\n(.*)% to .*% +"
+    said, ends = command(*asked, *given).err, r"\n([\d.]+)% .*% +"
     few = re.search(f"{ends}noise .*, if each person writes 20 texts\n", said)[1]
     many = re.search(f"{ends}the same, if each writes one\n", said)[1]
     assert float(many) == pytest.approx(20 * float(few), rel=0.2)
