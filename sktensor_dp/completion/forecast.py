@@ -25,6 +25,7 @@ from sktensor_dp.estimator.forecast import (
 
 # Least fraction of the variance of biases that estimates show if data is enough to tell them apart.
 ENOUGH_SEEN = 0.8
+OF_STAYS = "Of such persons stays= says the error of the change from first to last (change_error)."
 OF_TWO_KINDS = " Values of two kinds deviate by about half the width of bounds."
 
 
@@ -105,7 +106,7 @@ class CompletionForecast(InvertibleForecast):
         mode errs by less than biases differ; NaN without.
     change_error : float
         With `stays`, expected standard error of the change from the first row of the last mode to
-        the last, as the root of the sum of squares of their ``bias_errors_``; NaN without.
+        the last, as the root of the sum of squares of their ``bias_errors_``; NaN without `stays`.
 
     Examples
     --------
@@ -518,7 +519,8 @@ class CompletionForecast(InvertibleForecast):
             f"Noise: perturbation={self.perturbation!r}.",
         ]
         if of_units:
-            below[:0] = [self._of_rows(), *filter(None, [self.chains])]
+            is_asked = bool(self.chains) and math.isnan(self.change_error)
+            below[:0] = [self._of_rows(), *filter(None, [self.chains]), *[OF_STAYS] * is_asked]
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         heads = ("prediction by", "expected RMSE")

@@ -161,6 +161,7 @@ def test_fits_and_forecasts_say_where_errors_of_chains_are_too_small(model, shap
     about = model.forecast(5 * shape[0], shape)
     assert said in about.chains if said else not about.chains
     assert about.chains in str(about)
+    assert ("stays= says" in str(about)) == bool(said)
     persons = np.repeat(np.arange(shape[0]), 5)
     rows = np.random.default_rng(0).integers(0, shape[1:], (len(persons), len(shape) - 1))
     X = np.unique(np.column_stack([persons, rows]), axis=0)
