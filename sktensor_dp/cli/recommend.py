@@ -18,6 +18,11 @@ from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.completion import PrivateCPCompletion
 
 RECOMMENDED = "PRIVATE-recommendations.csv"
+ONE_ORDER = (
+    "The run found no direction in which persons differ: all lists have one order, but for what "
+    "each person rated. "
+)
+POPULARITY = "Lists by popularity are hard to beat: docs/how_to/recommendations.md."
 
 
 def recommend(options: argparse.Namespace) -> int:
@@ -112,7 +117,10 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
             if item is not None:
                 title = [titles.get(item, "") for _ in titled]
                 table.append([person, n_known[person], rank, item, rating, *title])
-    Folder.of_last_run(path).add(RECOMMENDED, table_of(table), private=True)
+    folder = Folder.of_last_run(path)
+    folder.add(RECOMMENDED, table_of(table), private=True)
+    if not folder.made.protected:  # else the manifest is of a run
+        folder.finish()
     given = values[is_given]
     n_beyond = int(np.sum((given < low) | (given > high)))
     n_titles = sum(item not in listed for item in rated if item in {*titles.values()})
@@ -136,6 +144,7 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
         f"{counted(n_persons, 'person')}. Nothing protects it: show each person their own "
         f"rows alone. {'' if options.by_rating else ORDER}".rstrip()
     )
+    print(f"{'' if model.n_components_ else ONE_ORDER}{POPULARITY}")
 
 
 def _doubts(
