@@ -217,7 +217,7 @@ def _state_unfinished(
         return
     whole = _write_statement(run, folder, [*paid, *([] if failed is None else [failed])])
     shows = "no finished results: an error or an interrupt ended the run after it was charged"
-    _certify(run, folder, whole, progress.warnings, shows)
+    _certify(run, folder, whole, progress.warnings, shows, progress.doubts)
 
 
 def _prepare(run: Run, path: Path) -> Folder:
@@ -429,14 +429,16 @@ def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport])
 def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) -> None:
     """Write tables, pages and a picture; then show what was found."""
     most = folder.left(run.charge, LARGEST_ADVISED) if folder.is_limited() else LARGEST_ADVISED
-    doubts = run.doubts(most)  # of what was found: nothing for the officer
-    warnings = [*progress.warnings, *filter(None, [doubts])]
+    doubts = run.doubts(most)
+    shows = run.for_officer()
+    of_results = [one for one in [*progress.doubts, doubts] if one and one not in shows]
+    warnings = [*progress.warnings, *of_results]
     try:
         figure = run.write_and_draw(folder, report, warnings)
         folder.add(f"{run.options.command}.svg", lambda file: save_svg(figure, file))
     except ImportError:  # by the figure, which comes after all tables
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")
-    _certify(run, folder, report, progress.warnings, run.for_officer())
+    _certify(run, folder, report, progress.warnings, shows, of_results)
     folder.finish()
     promise = f"Each {run.unit} is protected by differential privacy: {report.in_brief}."
     if report.in_brief == "not private":
@@ -454,18 +456,21 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
 
 
 def _certify(
-    run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str], shows: str
-) -> None:
+    run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str], shows: str,
+    doubts: Sequence[str],
+) -> None:  # fmt: skip
     """Write the pages for the officer.
 
-    They certify the files of this run by their names, and say what it `shows`.
+    They certify the files of this run by their names, and say what it `shows`, and what `doubts`
+    there are of that; `warnings` are of protection.
     """
     now = time_now()
     settings = {
         "date": now, "version": f"sktensor_dp {__version__}",
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
-        "what it shows": shows,
     }  # fmt: skip
+    said = {"what it shows": shows, "warning of what it shows": " ".join(doubts)}
+    settings |= {name: one for name, one in said.items() if one}
     of_own = f"{settings['epsilon']}, and " if COUNTED in settings else ""
     of_other = f" with {settings[COUNTED]}" if COUNTED in settings else ""
     settings["epsilon"] = f"{of_own}{report.epsilon:.4g}{of_other}"

@@ -49,6 +49,8 @@ HIDERS = (
     "Few values, many equal ones or a long tail in a column hide groups or intervals: name it by "
     "--nonnormal, or --log-range."
 )
+SCORES = "A range of few whole numbers ({}): if these are scores, name the column by --nonnormal."
+MOST_LEVELS = 7  # whole numbers in the range of a column that may be such a score
 NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
 OF_RANGE = 0.25  # typical distance of numbers from their average, as a part of the range
 NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
@@ -88,6 +90,7 @@ class Groups(Run):
             self.may_fail = [f"{column} given" for column in self._columns]
             self.tests = [*self.may_fail, *self._columns]
             self._nonnormal, self._is_last = list[int](), np.zeros(options.columns, bool)
+            self._scores = list[str]()
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
@@ -154,6 +157,11 @@ class Groups(Run):
         units = [name for name, (low, high) in zip(self._numeric, plain, strict=False)
                  if low.is_integer() and high - low == 1]  # fmt: skip
         names = {*units, *(self.options.nonnormal or ()), *self._columns[len(self._numeric) :]}
+        self._scores = [
+            name for name, (low, high) in zip(self._numeric, plain, strict=False)
+            if low.is_integer() and high.is_integer() and high - low < MOST_LEVELS
+            and name not in names
+        ]  # fmt: skip
         fitted = np.array(self._columns, object)[~self._is_last]
         is_nonnormal = np.array([name in names for name in fitted])
         self._nonnormal = np.flatnonzero(is_nonnormal).tolist()
@@ -321,6 +329,7 @@ class Groups(Run):
             lines.append(OF_ONE_SIZE.format(unit=self.unit))
             lines.append(ASK_FOR_MORE if self.is_enough() else ASK_FOR_ALL)
             lines.append(HIDERS)
+            lines += [SCORES.format(", ".join(self._scores))] * bool(self._scores)
         return lines
 
     def n_seen(self) -> int:
@@ -349,8 +358,11 @@ class Groups(Run):
 
     def doubts(self, most_epsilon: float) -> str:
         """Name columns that part groups alone, or lie at the end of a range."""
-        of_ends = doubts_of_ends(self.models["groups"], self._reach)
-        return " ".join(filter(None, [of_ends, super().doubts(most_epsilon)]))
+        return " ".join(filter(None, [*self._on_ends(), super().doubts(most_epsilon)]))
+
+    def _on_ends(self) -> list[str]:
+        """List of a sentence on columns at the end of their range; else empty."""
+        return [*filter(None, [doubts_of_ends(self.models["groups"], self._reach)])]
 
     def fit(self) -> Iterator[str]:
         """Find the groups, and give their averages in units of the columns."""
@@ -438,7 +450,8 @@ class Groups(Run):
 
     def for_officer(self) -> str:
         """Say how many groups there are, and what their intervals show."""
-        return " ".join([self.on_seen(), CLAMPED, *self._on_intervals, *self._on_persons()])
+        said = [super().for_officer(), CLAMPED, *self._on_intervals, *self._on_persons()]
+        return " ".join(filter(None, said))
 
     def _on_persons(self) -> Sequence[str]:
         """Sentences on how persons count some of whose cells are missing; empty where none may."""
@@ -465,7 +478,7 @@ class Groups(Run):
         folder.add("groups.csv", table_of([head, *rows]))
         if self._pairs() and self._n_fitted <= PAIRED:
             folder.add("group_differences.csv", table_of(self._differences()))
-        doubts = [*self._one_peak(), *self.on_rows(), *self.on_hidden()]
+        doubts = [*self._one_peak(), *self.on_rows(), *self._on_ends(), *self.on_hidden()]
         footer = "\n".join([*CENTRES, *doubts, report.in_brief])
         names = self._named("log10")
         display = MixtureDisplay(

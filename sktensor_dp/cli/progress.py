@@ -7,7 +7,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
+from sktensor_dp.exceptions import (
+    DoubtfulParameterWarning,
+    NotEnoughDataWarning,
+    PrivacyLeakWarning,
+)
 
 
 class Progress:
@@ -15,6 +19,7 @@ class Progress:
 
     def __init__(self) -> None:
         self.warnings: list[str] = []  # that protection is weak, by public numbers alone
+        self.doubts: list[str] = []  # about the results, by released numbers alone
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -52,6 +57,8 @@ class Progress:
                 self.warn(str(message))
             elif not isinstance(message, NotEnoughDataWarning):  # a run has its own words for it
                 self.note(f"warning: {message}")
+                # Others may be about rows: no page shows them.
+                self.doubts += [str(message)] * isinstance(message, DoubtfulParameterWarning)
 
         with warnings.catch_warnings():
             for kind in (UserWarning, RuntimeWarning):

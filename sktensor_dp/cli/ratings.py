@@ -481,7 +481,7 @@ class Ratings(Run):
 
     def for_officer(self) -> str:
         """Say what was found, and what standard errors count."""
-        return f"{super().for_officer()} {self._errors_in_words()}"
+        return f"{super().for_officer()} {self._errors_in_words()}".lstrip()
 
     def _name_and_title(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""

@@ -552,8 +552,8 @@ class Run:
         return f"{found} can be seen above the noise{more}."
 
     def for_officer(self) -> str:
-        """Say for the officer what the results show."""
-        return self.on_seen()
+        """Say for the officer what the results show, but for what `doubts` say."""
+        return "" if self.on_seen() in self.on_hidden() else self.on_seen()
 
     def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show more; another run may spend `most_epsilon`."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PLURAL_OF_ONE, Answer, Command, write_posts
+from commands import PLURAL_OF_ONE, Answer, Command, kept_from_the_officer, write_posts
 
 from sktensor_dp import (
     PrivateCountVectorizer,
@@ -78,6 +78,7 @@ def command(
         answer = Answer(*capsys.readouterr())
         assert ended == status, answer.err
         assert not PLURAL_OF_ONE.search(answer.out + answer.err)
+        assert not kept_from_the_officer(answer)
         return answer
 
     return run

@@ -26,6 +26,7 @@ from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS, OF_SEVERAL
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER
+from sktensor_dp.cli.recommend import ONE_ORDER, POPULARITY
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture import intervals
 from sktensor_dp.mixtures.uncertainty import ParameterErrors
@@ -235,6 +236,9 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert made.read_bytes() == other.read_bytes()
     assert made.stat().st_mode & 0o777 == 0o600
     assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
+    n_found = PrivateCPCompletion.load(folder / "ratings.model").n_components_
+    assert (ONE_ORDER in done.out) == (n_found == 0)
+    assert done.out.endswith(f"{POPULARITY}\n")
     assert ORDER in done.out
     found = [(row["user"], row["film"]) for row in table(made)]
     n_known = {row["user"]: row["known_items"] for row in table(made)}
@@ -245,6 +249,7 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert np.mean(alike) > 0.8
     manifest = json.loads((kept / "manifest.json").read_text())
     assert manifest["private"] == ["PRIVATE-recommendations.csv"]
+    assert manifest["finished"]
     earlier = shutil.copytree(folder, Path("o", "earlier-1"))
     failed = command("recommend", "o", ratings, *columns, status=2).err
     assert f"a run of ratings; those of earlier runs are in {earlier}" in failed
@@ -535,6 +540,7 @@ def test_averages_at_the_edge_of_a_range_are_doubted(command, visits, tmp_path):
     said = "warning: The averages of visits lie at the end of its range: is the range in"
     (doubt,) = (line for line in done.err.splitlines() if "the averages" in line.lower())
     assert doubt.startswith(said)
+    assert said.removeprefix("warning: ") in text_of(tmp_path / "private-groups" / "groups.svg")
     picture = text_of(tmp_path / "private-groups" / "groups.svg")
     for line in CENTRES:
         assert f"\n{line}\n" in done.out
@@ -686,6 +692,17 @@ def test_groups_with_shares_that_may_be_0_are_not_seen(command, tmp_path, monkey
 def test_numbers_in_a_range_of_zeros_and_ones_are_nonnormal(command, visits):
     asked = ("groups", visits, *RANGES[:4], "--range", "visits", 1, 2, "--forecast")
     assert "nonnormal: visits" in command(*asked, "--missing", "NA", "?").err
+
+
+def test_a_range_of_few_whole_numbers_may_be_of_scores(command, visits):
+    def said(high: float, *more: str) -> str:
+        ranges = (*RANGES[:4], "--range", "visits", 0, high)
+        coded = ("--missing", "NA", "?", "-999")
+        return command("groups", visits, *ranges, *coded, *more, "--forecast").err
+
+    assert said(6).count("whole numbers (visits): if these are scores, name the") == 1
+    for told in (said(7), said(5.5), said(6, "--nonnormal", "visits"), said(6, "--groups", "1")):
+        assert "if these are scores" not in told
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,21 @@ class Answer:
 Command = Callable[..., Answer]
 
 
+def kept_from_the_officer(answer: Answer) -> list[str]:
+    """Warnings of results that a run printed, and that its page for the officer does not have.
+
+    Warnings of other packages may be about rows: no page shows them.
+    """
+    written = re.search(r"^Written to (.*): .*for-the-officer\.md", answer.out, re.MULTILINE)
+    if not written:
+        return []
+    page = Path(written[1], "for-the-officer.md").read_text("utf-8")
+    *_, after = answer.err.rpartition("\nLearning ")
+    said = re.findall("^warning: (.*)$", after, re.MULTILINE)
+    is_page = "nothing is protected" not in page  # else it says that alone
+    return [one for one in said if is_page and one not in page and "numpy says" not in one]
+
+
 def write_posts(path: Path, n_texts: int = N_TEXTS, n_persons: int = N_PERSONS) -> Path:
     """Two subjects, one of them for each person; every post holds a word that no other does."""
     path.write_text(_posts(n_texts, n_persons), encoding="utf-8")
