@@ -14,6 +14,7 @@ from sktensor_dp.mixtures.scores import (
     of_parts,
 )
 from sktensor_dp.mixtures.uncertainty import (
+    PRIOR,
     Estimate,
     NoiseOfScores,
     ScoreErrors,
@@ -86,7 +87,7 @@ class _Lead(NamedTuple):
         left = self.scores - mean_scores(model, self.given, self.observed)
         whitened = self.errors.whitened(directions(self.given, self.kind).T @ left)
         away = directions(model, self.kind).T @ moved_from(self.given, model).ravel()
-        return whitened, away, float(whitened @ whitened + away @ away)
+        return whitened, away, float(whitened @ whitened + PRIOR * (away @ away))
 
     def followed(self, model: Gaussians, derivatives: Floats) -> tuple[Gaussians, bool]:
         """Move by `derivatives` at a model, as far as they lead; say whether that is to the end."""
@@ -95,7 +96,7 @@ class _Lead(NamedTuple):
         whitened, away, loss = self.left(model)
         past, part = list[_Step](), 1.0
         for _ in range(MOST_MOVES):
-            slopes = found.derivatives.T @ whitened - away
+            slopes = found.slopes(whitened, away)
             newton = found.solved(slopes)
             if newton @ slopes < NEAR:
                 return model, True

@@ -23,6 +23,8 @@ from sktensor_dp.data.samples import IncompleteChunk
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, full_covariances
 from sktensor_dp.gaussian_mixture.recipe import nearest, release_start
 from sktensor_dp.gaussian_mixture.step_release import of_type
+from sktensor_dp.mixtures import fixed_point as fixed_points
+from sktensor_dp.mixtures import uncertainty
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.fixed_point import fixed_point
 from sktensor_dp.mixtures.gaussians import (
@@ -43,6 +45,7 @@ from sktensor_dp.mixtures.m_step import (
     moments_of,
     scatters,
 )
+from sktensor_dp.mixtures.observed_information import shapes_of_entries
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.scores import mean_scores, n_scores, of_parts
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
@@ -522,6 +525,34 @@ def test_groups_move_to_where_steps_would_lead(apart):
     settled = fixed_point(scores, None, noise, given, ones, 10**6, "full")
     left = np.abs(moved_from(settled.model, model)).max()
     assert left < np.abs(moved_from(given, model)).max() / 2
+
+
+def test_a_prior_of_ten_rows_moves_groups_within_their_errors(monkeypatch):
+    model, way, n = pair(2.5, 1.0), np.zeros((2, n_scores(1, 2))), 4000
+    way[:, 0], way[:, 1], way[:, 3] = (0.1, -0.1), 0.1, (0.1, -0.1)
+    given, ones, found = moved_by(model, way), np.ones((2, 2)), []
+    scores = mean_scores(model, given, ones).reshape(2, -1) * np.sqrt(given.weights)[:, None]
+    shapes = shapes_of_entries(scores[:, 3:], 2)
+    scores = MeanScores(
+        1, given.weights, given.means, given.covariances, scores[:, 0],
+        np.einsum("jab,jb->ja", given.factors, scores[:, 1:3]),
+        given.factors @ shapes @ given.factors.swapaxes(1, 2),
+    )  # fmt: skip
+    noise = StepNoise(0.005, 0.005, 0.005, 0.005, np.ones(1))
+    for prior in (0.1, 1.0, 10.0):
+        for module in (fixed_points, uncertainty):
+            monkeypatch.setattr(module, "PRIOR", prior)
+        settled = fixed_point(scores, None, noise, given, ones, n, "full")
+        found.append(np.column_stack([settled.model.weights, settled.model.means]))
+    errors = MeanErrors(
+        noise, 0.0, 0.0, moved_from(given, model), np.zeros((2, 3)), np.zeros((2, 3)), ones, ones,
+        ones,
+    )  # fmt: skip
+    std = parameter_errors(model, errors, n, np.random.default_rng(0)).std
+    few, one, many = (np.abs(each - found[1]).max() / std.max() for each in found)
+    assert few < 0.1
+    assert one == 0
+    assert many < 0.4
 
 
 @pytest.mark.parametrize("share", [1.0, 0.6])
