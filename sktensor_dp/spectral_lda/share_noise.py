@@ -9,6 +9,10 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.confusion import confusion, without_hidden
 from sktensor_dp.topics.inference import TINY
 
+# Mixtures of topics that inference confuses to less than this part of their size, beside those that
+# it confuses least, cannot be told apart: a topic that noise made may be a mixture of others.
+LEAST_TOLD = 0.02
+
 
 def noise_by_topic(model: Any, matrix: Floats | None = None) -> Floats:
     """Standard errors (k,) by noise of shares of a model's topics; about 1 without shared words.
@@ -33,7 +37,9 @@ def inverse_of(matrix: Floats, mixtures: Floats) -> Floats:
 
     Half of the texts of hidden topics count for `mixtures` (k, k) of the others. Rows sum to 1.
     """
-    return np.asarray(np.linalg.pinv(matrix) @ (np.eye(len(matrix)) + mixtures) / 2)
+    inverse = np.linalg.pinv(matrix, rcond=LEAST_TOLD)
+    inverse += (1 - inverse.sum(axis=1, keepdims=True)) / len(matrix)
+    return np.asarray(inverse @ (np.eye(len(matrix)) + mixtures) / 2)
 
 
 def squares_of_texts(matrix: Floats, inverse: Floats, shares: Floats) -> tuple[Floats, Floats]:
