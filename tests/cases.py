@@ -720,7 +720,7 @@ def covered(
     models: tuple[str, ...] = tuple(MODELS),
     leave_out: Callable[[dict[str, str]], bool] | None = None,
 ) -> tuple[Any, Any]:
-    """Tests that a property `holds`: for every fifth case of pairs; at night for all, and triples.
+    """Tests that a property `holds`: for every tenth case of pairs; at night for all, and triples.
 
     Each model but those of AT_NIGHT, and each value, is in a case that is not left for the night.
     """
@@ -730,7 +730,7 @@ def covered(
     tried = []
     for place, case in enumerate(pairs):
         values = {("model", case.model), *((case.of.family + axis, of) for axis, of in case.values)}
-        now = case.model not in AT_NIGHT and (place % 5 == 0 or not values <= seen)
+        now = case.model not in AT_NIGHT and (place % 10 == 0 or not values <= seen)
         seen |= values if now else set()
         tried.append(pytest.param(case, id=case.name, marks=[pytest.mark.nightly] * (not now)))
 

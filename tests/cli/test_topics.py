@@ -552,7 +552,9 @@ def dated(posts: Path) -> Path:
     return posts
 
 
-@pytest.mark.parametrize("more", [(), ("--add-remove", "--persons", 3000)])
+@pytest.mark.parametrize(
+    "more", [pytest.param((), marks=pytest.mark.nightly), ("--add-remove", "--persons", 3000)]
+)
 def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, monkeypatch, more):
     asked = ("topics", dated, "--text", "post", "--person", "author", "--epsilon", 8, *SMALL, *BY)
     folder = tmp_path / "private-topics"

@@ -16,7 +16,6 @@ from sktensor_dp import (
     DoubtfulParameterWarning,
     NotEnoughDataWarning,
     PrivateCPCompletion,
-    PrivateTuckerCompletion,
     unsafe_seeded_noise,
 )
 from sktensor_dp.completion import defaults
@@ -170,7 +169,10 @@ def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
     assert not np.array_equal(folded(with_model(model, level_variance=LEVEL_VARIANCE)), own)
 
 
-@pytest.mark.parametrize("size", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize(
+    "size", [pytest.param(0.0, marks=pytest.mark.nightly), 0.5,
+             pytest.param(2.0, marks=pytest.mark.nightly)],
+)  # fmt: skip
 def test_persons_levels_are_shrunk_by_how_far_they_are_apart(size, seed):
     """With little noise as if that was known, with much as by its prior, of which no one is far."""
     rng, (n, d) = np.random.default_rng(seed), (2000, 20)
@@ -288,7 +290,7 @@ def test_shared_components_are_learnt_at_a_small_epsilon(kind, seed):
     assert alone - private > 0.5 * (alone - exact) > 0.03
 
 
-@pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompletion])
+@pytest.mark.parametrize("kind", ONE_BY_DAY)
 def test_components_of_three_modes_are_learnt(kind, seed):
     rng, shape = np.random.default_rng(seed), (4000, 12, 5)
     X = np.argwhere(rng.random(shape) < 0.4)

@@ -99,7 +99,10 @@ def fit(name: str, **parameters: Any) -> Any:
 @pytest.mark.filterwarnings("ignore:.*does not protect:UserWarning")
 @pytest.mark.filterwarnings("ignore:delta .* is above 1 in:sktensor_dp.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(one, marks=[pytest.mark.nightly] * (one == "CP, persons")) for one in CASES],
+)
 def test_numbers_at_the_ends_of_their_ranges_fit_or_cost_nothing(case):
     assert [(*at, found) for at in within(case) if (found := fault_within(case, *at))] == []
 

@@ -61,7 +61,7 @@ SHARES = {
     "two groups of persons, missing cells": (2, 4000, 0.3, 4.0, 4, 0.0, 4.0),
     "two groups, short tails": (2, 4000, 0.0, 2.0, 1, 0.4, 4.0),
 }
-FAST = ("three groups", "one group, long tails")
+FAST = ("three groups",)
 
 
 def distances(rng, k, n, missing, epsilon, rows, logs, asked=0, apart=6.0, shares=None):
@@ -593,9 +593,8 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
         model.means_interval()
 
 
-@pytest.mark.parametrize(
-    "ends", [None, pytest.param({4: (-1 / 3, 1 / 3)}, marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("ends", [None, {4: (-1 / 3, 1 / 3)}])
 def test_groups_that_drop_out_have_their_means(ends, seed):
     """After a high value most rows of the smallest group lack the last column. Steps, of which each
     went a third of the way, left its mean near that of all rows, and intervals did not say so.
@@ -627,6 +626,7 @@ def test_groups_that_drop_out_have_their_means(ends, seed):
     assert complete < 0.02 < rare < 0.15
 
 
+@pytest.mark.nightly
 def test_intervals_of_groups_count_how_few_cells_a_column_has(seed):
     """Second moments hid it: complete columns had intervals three times too wide, and the one that
     hardly any row has as narrow ones as theirs.

@@ -160,6 +160,7 @@ def test_moments_of_groups_that_share_a_covariance_are_without_those_of_others()
     assert found.firsts == pytest.approx(model.means[kept] / 3)
 
 
+@pytest.mark.nightly
 def test_groups_that_drift_within_the_noise_of_a_step_arrive(seed):
     """Labels are those of the law; of groups as near to each other one stayed too wide: .92."""
     rng, means = np.random.default_rng(seed), 8**0.5 * np.eye(5, 10)

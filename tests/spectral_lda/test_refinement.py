@@ -82,7 +82,9 @@ def test_a_prior_that_is_given_is_used_after_steps_of_one_topic(given, used):
     assert concentrations(steps) == pytest.approx([0.0] * 12 + [4 * used] * 12)
 
 
-@pytest.mark.parametrize(("length", "single"), [(5, True), (40, False)])
+@pytest.mark.parametrize(
+    ("length", "single"), [(5, True), pytest.param(40, False, marks=pytest.mark.nightly)]
+)
 def test_documents_of_fewer_tokens_than_topics_have_one_each(length, single):
     lda = PrivateSpectralLDA(6, epsilon=20.0, random_state=0)
     steps = steps_of(lda, documents(0, 0, n=20_000, k=6, length=length))

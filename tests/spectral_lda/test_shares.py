@@ -129,7 +129,7 @@ def test_noise_is_as_large_as_said_and_falls_with_persons_and_epsilon(neighbours
     assert few / sharp == pytest.approx(ratio)
 
 
-@pytest.mark.parametrize("each", [1, 3])
+@pytest.mark.parametrize("each", [pytest.param(1, marks=pytest.mark.nightly), 3])
 def test_intervals_hold_the_shares_of_others_who_might_have_written(each, seed):
     """Persons with texts of one kind each: of 40 tables of 8 shares, 160 count, as two add up to 1.
 
@@ -197,6 +197,7 @@ def test_intervals_hold_shares_beside_topics_that_are_nothing(seed):
     assert np.mean((low <= truth) & (truth <= high)) > 0.8
 
 
+@pytest.mark.nightly
 def test_a_large_bound_costs_little_where_all_write_alike(seed):
     """Of 4,000 persons with 3 texts on average, some with 20, each in a group of their own.
 
@@ -220,6 +221,7 @@ def test_a_large_bound_costs_little_where_all_write_alike(seed):
     assert np.mean(ratios) < 0.88
 
 
+@pytest.mark.nightly
 def test_intervals_hold_shares_where_few_persons_write_far_more(seed):
     """Of 8,000 persons 0 to 10 % have 10 to 100 texts, all of one topic.
 

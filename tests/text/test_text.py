@@ -320,6 +320,7 @@ def test_words_are_kept_from_the_forecast_number_on(length, spread, most):
         assert 0.2 < fraction_kept(equal, users, of_half / 1.3, of_half * 1.3) < 0.85
 
 
+@pytest.mark.nightly
 def test_a_number_that_many_texts_exceed_loses_words_the_commonest_among_them():
     texts, users = drawn_texts(15, 1.2, n=12_000)
     kept = {

@@ -204,7 +204,10 @@ def test_topics_without_weight_do_not_break_it(k):
     np.testing.assert_allclose(found.weights.sum(), 1)
 
 
-@pytest.mark.parametrize("concentration", CONCENTRATIONS)
+@pytest.mark.parametrize(
+    "concentration",
+    [pytest.param(one, marks=[pytest.mark.nightly] * (one != 0.3)) for one in CONCENTRATIONS],
+)
 def test_the_concentration_is_fitted_with_topics(seed, concentration):
     rng = np.random.default_rng(seed)
     # Topics lack about half of the words, as the rule expects.
