@@ -218,7 +218,8 @@ class Chains:
         ])  # fmt: skip
         if self.stays is not None:
             told[-1] = plan.with_concurrences[-1]
-            told[-1] &= Panel(shape[-1], self.stays, n_units).is_known(plan)
+            entries = self.each if len(shape) > 2 else None
+            told[-1] &= Panel(shape[-1], self.stays, n_units, entries).is_known(plan)
         return plan.seeks_components, told
 
     def _way_out(self, hidden: NDArray[np.bool_]) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Number of draws of noise in concurrences, of whose errors the forecast is the median.
 N_DRAWS = 9
+# Number of units with each set of rows whose entries are drawn.
+N_UNITS = 200
 
 
 class ErrorsOfRow(NamedTuple):
@@ -35,21 +38,24 @@ class ErrorsOfRow(NamedTuple):
 class Panel:
     """Rows of a mode in a row, of which each unit has entries in `stays` neighbouring ones.
 
-    Units come and go at a constant rate: at both ends some have entries in fewer rows.
+    Units come and go at a constant rate: at both ends some have entries in fewer rows. A unit has
+    one entry in each of its rows, or where `each` is given a number of this mean, geometrically
+    distributed, of which each is in any of its rows.
     """
 
     n_rows: int
     stays: int
     n_units: int
+    each: float | None = None
 
     def weights(self) -> tuple[Floats, Floats]:
         """Weight of a unit in each row, if it has entries in several rows, and in that row alone.
 
         Each is of shape (n_rows,).
         """
-        seen, lengths = self._seen_and_lengths()
-        weights = seen / np.sqrt(lengths)[:, None] / len(seen)
-        return weights[lengths > 1].sum(axis=0), weights[lengths == 1].sum(axis=0)
+        counts, several = self._counts, np.count_nonzero(self._counts, axis=1) > 1
+        weights = counts / np.linalg.norm(counts, axis=1, keepdims=True) / len(counts)
+        return weights[several].sum(axis=0), weights[~several].sum(axis=0)
 
     @property
     def weight(self) -> float:
@@ -64,14 +70,14 @@ class Panel:
     @property
     def alone(self) -> float:
         """Share of units that have entries in one row alone."""
-        return float(np.mean(self._seen_and_lengths()[1] == 1))
+        return float(np.mean(np.count_nonzero(self._counts, axis=1) == 1))
 
     def concurrences(self) -> Floats:
         """Expected sums (n_rows, n_rows) of `RowConcurrences`."""
-        seen, lengths = self._seen_and_lengths()
-        # A unit has as many entries in each of its rows.
-        of_unit = 1 / (np.sqrt(lengths) * np.maximum(lengths - 1, 1))
-        sums = self.n_units / len(seen) * (seen.T * of_unit) @ seen
+        counts = self._counts
+        norms = np.linalg.norm(counts, axis=1, keepdims=True)
+        others = np.maximum(counts.sum(axis=1, keepdims=True) - counts, 1)
+        sums = self.n_units / len(counts) * (counts / norms / others).T @ counts
         np.fill_diagonal(sums, 0.0)
         return np.asarray(sums)
 
@@ -111,12 +117,18 @@ class Panel:
         more = np.maximum(np.median(found, axis=0) - own, 0.0)
         return np.asarray(assumed.shrunk(list(own + errors.by_clips))) + more
 
-    def _seen_and_lengths(self) -> tuple[Floats, Floats]:
-        """Rows (n_stays, n_rows), 1 in each that a unit has entries in, and their numbers."""
+    @cached_property
+    def _counts(self) -> Floats:
+        """Numbers of entries (n, n_rows) of units that may be there, all as likely."""
         first = np.arange(1 - self.stays, self.n_rows)[:, None]
         rows = np.arange(self.n_rows)
         seen = ((rows >= first) & (rows < first + self.stays)).astype(float)
-        return seen, seen.sum(axis=1)
+        if self.each is None:
+            return seen
+        rng = np.random.default_rng(0)
+        seen = np.tile(seen, (N_UNITS, 1))
+        counts = rng.geometric(1 / max(self.each, 1.0), len(seen))
+        return rng.multinomial(counts, seen / seen.sum(axis=1, keepdims=True)).astype(float)
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,7 +69,8 @@ def person_errors(
     each = n_observed / n_units
     # If the trial ends the search, the level and biases get the budget of sweeps left.
     for_biases = plan.sweeps_for_biases if plan.n_sweeps > 0 else 0
-    panel = None if stays is None else Panel(shape[-1], stays, n_units)
+    entries = each if len(shape) > 2 else None  # rows of a matrix hold one entry of a unit
+    panel = None if stays is None else Panel(shape[-1], stays, n_units, entries)
     rows, more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases, panel)
     (biases, of_change) = if_found, _ = _bias_variances(rows, plan, assumed, panel)
     explained, by_sweep = None, False

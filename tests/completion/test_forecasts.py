@@ -18,6 +18,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.completion import forecast
 from sktensor_dp.completion.entry_errors import entry_errors
+from sktensor_dp.completion.panel import Panel
 from sktensor_dp.completion.plan import Assumed, plan_entries
 
 pytestmark = [
@@ -384,6 +385,15 @@ def test_a_further_mode_does_not_make_a_forecast_better(unit_mode):
     two, three = (model.forecast(100_000, shape) for shape in ((4000, 60), (4000, 60, 6)))
     assert two.of_biases <= three.of_biases
     assert two.what_helps()["epsilon"] < three.what_helps()["epsilon"]
+
+
+def test_persons_of_few_entries_in_a_panel_compare_fewer_rows():
+    usual, few = (Panel(12, 3, 6000, each).concurrences() for each in (None, 4.0))
+    assert 0.3 * usual.sum() < few.sum() < 0.8 * usual.sum()
+    model = PrivateCPCompletion(0, bounds=(1, 5), unit_mode=0, epsilon=4.0)
+    asked = {"shape": (6000, 30, 12), "stays": 3, "deviation": 0.85, "bias_deviation": 0.3}
+    # Fits to 30,000 drawn ratings, most of persons with one or two, state 0.24 to 0.7.
+    assert 0.2 < model.forecast(30_000, **asked).change_error < 0.4
 
 
 def test_forecasts_show_what_they_assume():
