@@ -51,7 +51,7 @@ from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.fitted import AS_MANY, on_more
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, most_of
 from sktensor_dp.spectral_lda.share_noise import share_of_hidden
-from sktensor_dp.spectral_lda.shares import TopicShares, may_be_merged
+from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.text.plan import WordForecast
 from sktensor_dp.topic_page import topics_of, write_topic_page
@@ -528,7 +528,8 @@ class Topics(Run):
         title = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
         of_topics = as_text(topics_on_screen(title, self._topics, self.unit))
         if not self._has_groups():
-            return [of_topics, *[AS_MANY] * (may_be_merged(self.models["topics"]) == "unknown")]
+            model = self.models["topics"]
+            return [of_topics, *[AS_MANY] * (model.n_components_seen_ == model.n_components)]
         of_groups = groups_on_screen(self.models["shares"], self.file_name)
         return [of_topics, "", as_text(of_groups)]
 

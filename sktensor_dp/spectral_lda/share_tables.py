@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.checks.display import Table, counted
-from sktensor_dp.spectral_lda.fitted import AS_MANY
 from sktensor_dp.spectral_lda.share_differences import Comparison, comparisons
 
 # Marks of topics by their visibility.
@@ -28,7 +27,10 @@ CLEAR = (
     "avoid that: docs/how_to/topics_by_group.md)."
 )
 # By what is known of topics that hold several (`merged_`).
-ON_MERGED = {"yes": MERGED, "unknown": AS_MANY, "no": ""}
+ON_MERGED = {
+    "yes": MERGED,
+    "unknown": "Some of these topics may hold two: no release tells that there are no others.",
+}
 OF_TOPICS = (
     "Where topics share most of their words, shares, and how they change, may be off by more than "
     "intervals say."
@@ -65,7 +67,7 @@ def table_on_screen(shares: Any) -> Table:
         )
     notes = [*_on_comparisons(differences, printed), *_on_marks(shares)]
     notes += [
-        *filter(None, [ON_MERGED[shares.merged_]]),
+        ON_MERGED[shares.merged_],
         f"Within (90%), for {allows}, under these topics: groups that write more than others of a "
         "topic that was not found differ in these, too.",
         OF_TOPICS,

@@ -137,8 +137,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         "seen", or "hidden" where noise hides the topic (``hidden``).
     merged_ : str
         If some topics may hold several, of which shares are then together: "yes" where the model's
-        pairs of words show more than were asked for; "unknown" where as many can be seen as were
-        asked for, since there may be more; "no" where fewer can.
+        pairs of words show more than were asked for; else "unknown": noise may hide others, of
+        which texts are in those seen.
     private_words_ : bool
         True where `X` was counted by a vocabulary that a private fit chose: shares are of what the
         words show that it kept.
@@ -231,7 +231,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "confusion_": confusion, "visibility_": model._visibility(),
             "without_hidden_": without_hidden(model.components_, model.hidden()),
             "mixing_covariance_": model.mixing_covariance_,
-            "merged_": may_be_merged(model),
+            "merged_": "yes" if model.n_components_seen_ > model.n_components else "unknown",
             "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
         return self._fit_units(chunks, of_model)
@@ -635,12 +635,6 @@ def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
     own = np.sqrt(np.maximum(variance - common_variance, LEAST_OWN**2 * variance)).ravel()
     own_mean, own_left = deviation_moments((moves - common).ravel(), own, own)
     return mean + own_mean.reshape(moves.shape), left + own_left.reshape(moves.shape)
-
-
-def may_be_merged(model: Any) -> str:
-    """Return "yes", "unknown" or "no", as of `TopicShares.merged_`."""
-    n_more = model.n_components_seen_ - model.n_components
-    return "yes" if n_more > 0 else "no" if n_more < 0 else "unknown"
 
 
 def _by_group(

@@ -581,7 +581,7 @@ def test_shares_of_merged_topics_are_of_these_and_said_to_be(asked, tmp_path, se
     counts = rng.multinomial(12, topics[np.minimum(kind, 3)])
     lda = PrivateSpectralLDA(asked, epsilon=4.0, doc_topic_prior=0).fit(counts)
     found = lda.shares_by(counts, group, range(3), epsilon=4.0)
-    merged = {2: "yes", 4: "unknown", 5: "no"}[asked]
+    merged = "yes" if asked == 2 else "unknown"
     assert found.merged_ == merged
     found.save(tmp_path / "shares.model")
     loaded = TopicShares.load(tmp_path / "shares.model")
@@ -590,7 +590,8 @@ def test_shares_of_merged_topics_are_of_these_and_said_to_be(asked, tmp_path, se
     page = write_topic_page(
         tmp_path / "all.html", lda, report=lda.privacy_report_.followed_by(found.privacy_report_)
     )
-    for said in (str(loaded), lda.in_brief, page.read_text(encoding="utf-8")):
+    assert ("Some of these topics may hold two" in str(loaded)) is (asked > 2)
+    for said in (lda.in_brief, page.read_text(encoding="utf-8")):
         assert (AS_MANY in said) is (asked == 4)
     assert ("4 topics can be seen in the released pairs" in lda.in_brief) is (asked == 2)
     for table in (found.table(), found.difference_table()):
