@@ -9,8 +9,8 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.confusion import confusion, without_hidden
 from sktensor_dp.topics.inference import TINY
 
-# Mixtures of topics that inference confuses to less than this part of their size, beside those that
-# it confuses least, cannot be told apart: a topic that noise made may be a mixture of others.
+# A hidden topic is told from mixtures of others if inference confuses them to this part, or more,
+# of what it leaves of those that it confuses least.
 LEAST_TOLD = 0.02
 
 
@@ -37,8 +37,14 @@ def inverse_of(matrix: Floats, mixtures: Floats) -> Floats:
 
     Half of the texts of hidden topics count for `mixtures` (k, k) of the others. Rows sum to 1.
     """
-    inverse = np.linalg.pinv(matrix, rcond=LEAST_TOLD)
-    inverse += (1 - inverse.sum(axis=1, keepdims=True)) / len(matrix)
+    inverse, hidden = np.linalg.pinv(matrix), mixtures.diagonal() == 0
+    if hidden.any():
+        # A hidden topic that is as good as a mixture of others counts for these.
+        left, values, _ = np.linalg.svd(matrix)
+        is_told = (left[hidden] ** 2).sum(axis=0) < 0.5
+        is_told |= values > LEAST_TOLD * values[0]
+        inverse = inverse @ (left * is_told) @ left.T
+        inverse += (1 - inverse.sum(axis=1, keepdims=True)) / len(matrix)
     return np.asarray(inverse @ (np.eye(len(matrix)) + mixtures) / 2)
 
 
