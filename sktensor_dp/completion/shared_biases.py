@@ -866,7 +866,7 @@ def add_errors_of_deviation(
     """Count in variances of effects how far the error of the deviation of values moves effects.
 
     Effects are fitted twice again, by a deviation that is one standard error lower, and higher.
-    Their variances become the mean over both fits of squared move plus variance.
+    Their variances become the mean over both fits of squared move plus variance, if that is larger.
     """
     squares: list[list[Floats]] = [[] for _ in biases]  # mean square errors, (n_rows,), of each fit
     all_moves: list[list[Floats]] = [[] for _ in biases]
@@ -880,7 +880,8 @@ def add_errors_of_deviation(
             of_fit.append(other.effects.variances + moves**2)
             of_mode.append(moves)
     for own, (low, high), of_mode in zip(biases, squares, all_moves, strict=True):
-        own.effects = replace(own.effects, variances=(low + high) / 2)
+        variances = np.maximum(own.effects.variances, (low + high) / 2)
+        own.effects = replace(own.effects, variances=variances)
         own.add_moves(np.stack(of_mode))
 
 
