@@ -22,7 +22,7 @@ from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.fitted import FittedTopics
 from sktensor_dp.tensor.arrays import Floats, as_generator, of_same_shape
 from sktensor_dp.topics import defaults
-from sktensor_dp.topics.documents import drawn_documents, drawn_log_shares
+from sktensor_dp.topics.documents import drawn_documents, drawn_shares
 from sktensor_dp.topics.shrinkage import LEAST_SHARE
 
 # Tokens of all drawn documents, and most pairs of these and topics, which memory holds at once.
@@ -224,19 +224,19 @@ class _Task:
         n = 2 * (n_each // 2)  # two halves
         slopes = self._slopes_of_concentration(at)
         for query, rows in released.steps:
-            documents, logs = _documents(model, self._length, n, rng)
+            documents, shares = _documents(model, self._length, n, rng)
             counts = query.by_document(documents, self._words)[:, rows].reshape(n, -1)
-            sums.add(counts, self._score(model, documents, logs, slopes))
+            sums.add(counts, self._score(model, documents, shares, slopes))
         return self._linear(at, sums)
 
     def _score(
-        self, model: FittedTopics, documents: CountChunk, logs: Floats, slopes: Floats
+        self, model: FittedTopics, documents: CountChunk, shares: Floats, slopes: Floats
     ) -> Floats:
         """Slopes (n, q) of the log-likelihood of drawn documents along each move.
 
-        `logs` (n, k) are those of shares; `slopes` (q,) are those of the concentration's logarithm.
+        `slopes` (q,) are those of the logarithm of the concentration.
         """
-        start, shares, (n, k) = self._start, np.exp(logs), logs.shape
+        start, (n, k) = self._start, shares.shape
         weights, c = model.weights, model.concentration
         X = documents.X
         of_rows = np.repeat(np.arange(n), np.diff(X.indptr))
@@ -247,7 +247,7 @@ class _Task:
         # (documents of one topic), or of the parameters of the Dirichlet prior.
         of_shares = shares / weights
         if c > 0:
-            of_shares = c * (logs - psi(c * weights) + psi(c))
+            of_shares = c * (np.log(np.maximum(shares, 1e-300)) - psi(c * weights) + psi(c))
         # A move adds words of one topic to another, and their mass to its share.
         parts = start.weights / weights * shares
         by_pair = parts[:, :, None] * (of_start[:, None] - of_model[:, :, None])
@@ -344,7 +344,7 @@ class _Sums:
 def _documents(
     model: FittedTopics, length: float, n: int, rng: np.random.Generator
 ) -> tuple[CountChunk, Floats]:
-    """Draw `n` documents of a mean `length`, and logarithms (n, k) of their shares of topics."""
-    logs = drawn_log_shares(model.weights, model.concentration, n, rng)
+    """Draw `n` documents of a mean `length`, and their shares of topics (n, k)."""
+    shares = drawn_shares(model.weights, model.concentration, n, rng)
     lengths = np.maximum(rng.poisson(length, n), 1)
-    return CountChunk(drawn_documents(model.topics, np.exp(logs), lengths, rng)), logs
+    return CountChunk(drawn_documents(model.topics, shares, lengths, rng)), shares

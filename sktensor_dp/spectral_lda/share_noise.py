@@ -9,10 +9,6 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.confusion import confusion, without_hidden
 from sktensor_dp.topics.inference import TINY
 
-# A hidden topic is told from mixtures of others if inference confuses them to this part, or more,
-# of what it leaves of those that it confuses least.
-LEAST_TOLD = 0.02
-
 
 def noise_by_topic(model: Any, matrix: Floats | None = None) -> Floats:
     """Standard errors (k,) by noise of shares of a model's topics; about 1 without shared words.
@@ -37,15 +33,7 @@ def inverse_of(matrix: Floats, mixtures: Floats) -> Floats:
 
     Half of the texts of hidden topics count for `mixtures` (k, k) of the others. Rows sum to 1.
     """
-    inverse, hidden = np.linalg.pinv(matrix), mixtures.diagonal() == 0
-    if hidden.any():
-        # A hidden topic that is as good as a mixture of others counts for these.
-        left, values, _ = np.linalg.svd(matrix)
-        is_told = (left[hidden] ** 2).sum(axis=0) < 0.5
-        is_told |= values > LEAST_TOLD * values[0]
-        inverse = inverse @ (left * is_told) @ left.T
-        inverse += (1 - inverse.sum(axis=1, keepdims=True)) / len(matrix)
-    return np.asarray(inverse @ (np.eye(len(matrix)) + mixtures) / 2)
+    return np.asarray(np.linalg.pinv(matrix) @ (np.eye(len(matrix)) + mixtures) / 2)
 
 
 def squares_of_texts(matrix: Floats, inverse: Floats, shares: Floats) -> tuple[Floats, Floats]:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import digamma, ndtri
 
 from sktensor_dp.tensor.arrays import Floats
@@ -158,13 +157,13 @@ class _ScaledPairs:
 class PairsOfTopics:
     """Released pairs of words, as they tell of the concentration of topics and their mixtures."""
 
-    gram: Floats  # (k, k): products of topics, of words in units of the errors of their pairs
-    between: Floats  # (k, k): released pairs by topics on both sides
+    topics: Floats  # (k, d): of the words, in units of the errors of their pairs
+    # (k, k): topics times released pairs times topics, without the diagonal, whose noise differs.
+    between: Floats
 
     @classmethod
     def of(cls, topics: Floats, released: WordPairs) -> "PairsOfTopics | None":
         """None if pairs have no errors, and so no scale."""
-        most_fills = 50
         # A word that is hardly there has the scale of a hundredth of an even share.
         frequencies = released.frequencies
         frequencies = np.maximum(frequencies, frequencies.sum() / (100 * frequencies.size))
@@ -172,71 +171,28 @@ class PairsOfTopics:
         if not scales.any():
             return None
         topics, matrix = topics / scales, released.matrix / scales[:, None] / scales
-        gram, off = topics @ topics.T, topics @ matrix @ topics.T
-        off -= (topics * matrix.diagonal()) @ topics.T
-        # The diagonal has noise of its own: it is filled in as topics explain all pairs.
-        by_word = np.linalg.pinv(gram, hermitian=True) @ topics
-
-        def explained(between: Floats) -> Floats:
-            """Diagonal (d,) of pairs fitted by least squares to those `between` topics (k, k)."""
-            return np.asarray(((between @ by_word) * by_word).sum(axis=0))
-
-        def unexplained(diagonal: Floats) -> Floats:
-            """Rest of a `diagonal` that pairs fitted to it alone leave."""
-            return diagonal - explained((topics * diagonal.ravel()) @ topics.T)
-
-        n_words = topics.shape[1]
-        operator = LinearOperator((n_words, n_words), matvec=unexplained, dtype=np.float64)
-        diagonal, _ = cg(operator, explained(off), maxiter=most_fills)
-        return cls(gram, off + (topics * diagonal) @ topics.T)
+        return cls(topics, topics @ matrix @ topics.T - (topics * matrix.diagonal()) @ topics.T)
 
     def concentration(self, weights: Floats, mixtures: Floats | None = None) -> float | None:
         """Concentration by which topics, or their mixtures (k, k), explain the pairs.
 
         None if noise hides it.
         """
+        # E2 - m m' is (M2 - m m') / (1 + concentration): the ratio is found by least squares off
+        # the diagonal, where M2 - m m' is a product of topics with `inner` between.
         mixtures = np.eye(len(weights)) if mixtures is None else mixtures
-        gram, between = (mixtures @ one @ mixtures.T for one in (self.gram, self.between))
-        # E2 - m m' is (M2 - m m') / (1 + concentration): M2 - m m' has `inner` between topics.
-        inner = np.diag(weights) - np.outer(weights, weights)
-        square = float(((gram @ inner) * (gram @ inner).T).sum())
-        overlap = float((inner * (between - np.outer(gram @ weights, weights @ gram))).sum())
+        topics, between = mixtures @ self.topics, mixtures @ self.between @ mixtures.T
+        inner, gram = np.diag(weights) - np.outer(weights, weights), topics @ topics.T
+        diagonal, mean = ((inner @ topics) * topics).sum(axis=0), weights @ topics
+        turned = inner @ gram
+        square = float((turned * turned.T).sum() - diagonal @ diagonal)
+        of_means = float(weights @ gram @ turned @ weights - diagonal @ mean**2)
+        overlap = float((inner * between).sum()) - of_means
         # `overlap` has a variance of about twice `square`, as pairs are symmetric. A ratio within
         # three deviations of 0 may be noise.
         if overlap <= 3 * (2 * max(square, 0.0)) ** 0.5:
             return None
-        start = min(max(square / overlap - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
-        return _by_sizes(gram, between, weights, start)
-
-
-def _by_sizes(gram: Floats, between: Floats, weights: Floats, start: float) -> float:
-    """Concentration, by least squares from a `start`, if documents of topics have weights apart.
-
-    Clips, and words that are left out, change what documents of a topic weigh in pairs: with sizes
-    v of topics the pairs have diag(v) (I + c u u') diag(v) between topics, u = weights^(1/2).
-    """
-    n_steps, root, c = 12, np.sqrt(weights), start
-    expected = np.log(root / (1 + c) ** 0.5)
-    logs = expected.copy()
-    for _ in range(n_steps):
-        sizes = np.exp(logs)
-        q = sizes * root
-        parts = np.diag(sizes**2) + c * np.outer(q, q)
-        left = between - gram @ parts @ gram
-        by_parts, by_q = parts @ gram, gram @ q
-        # Products of derivatives by logarithms of sizes, and by c. Noise has the variance 2 in
-        # these units, and sizes are expected within a deviation of 1 of their logarithms.
-        square = np.empty((len(q) + 1,) * 2)
-        square[:-1, :-1] = 2 * (gram * (by_parts @ parts) + by_parts * by_parts.T)
-        square[:-1, -1] = square[-1, :-1] = 2 * by_q * (by_parts @ q)
-        square[-1, -1] = (q @ by_q) ** 2
-        slopes = np.append(2 * (left * parts).sum(axis=1), q @ left @ q)
-        square[:-1, :-1] += 2 * np.eye(len(q))
-        slopes[:-1] -= 2 * (logs - expected)
-        step = np.linalg.solve(square, slopes)
-        logs = logs + np.clip(step[:-1], -0.5, 0.5)
-        c = float(np.clip(c + step[-1], LEAST_CONCENTRATION, LARGEST_CONCENTRATION))
-    return c
+        return min(max(square / overlap - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
 
 
 def concentration_of_length(length: float) -> float:

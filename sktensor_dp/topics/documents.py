@@ -2,28 +2,16 @@
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logsumexp
 
 from sktensor_dp.tensor.arrays import Floats, Integers
 
 
 def drawn_shares(weights: Floats, concentration: float, n: int, rng: np.random.Generator) -> Floats:
     """Draw shares (n, k) of topics in documents; with `concentration` 0 each has one topic."""
-    return np.exp(drawn_log_shares(weights, concentration, n, rng))
-
-
-def drawn_log_shares(
-    weights: Floats, concentration: float, n: int, rng: np.random.Generator
-) -> Floats:
-    """Draw logarithms (n, k) of shares of topics in documents, also of those that round to 0."""
-    weights, size = weights / weights.sum(), (n, len(weights))
-    if concentration == 0:
-        of_one = np.arange(len(weights)) == rng.choice(len(weights), (n, 1), p=weights)
-        return np.where(of_one, 0.0, -np.inf)
-    prior = concentration * weights
-    # A gamma variable of shape a is one of shape a + 1, times a uniform one to the power of 1 / a.
-    logs = np.log(rng.standard_gamma(prior + 1, size)) - rng.standard_exponential(size) / prior
-    return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True))
+    weights = weights / weights.sum()
+    if concentration > 0:
+        return rng.dirichlet(concentration * weights, size=n)
+    return np.eye(len(weights))[rng.choice(len(weights), size=n, p=weights)]
 
 
 def drawn_documents(

@@ -551,23 +551,6 @@ def test_intervals_of_topics_found_are_as_wide_as_forecast(bound, seed):
     assert 0.9 * least < 1.645 * found.sampling_std_.mean() < 1.1 * most
 
 
-def test_intervals_of_topics_of_words_of_their_own_are_narrow(seed):
-    """At concentrations that pairs of a part of the words, of clipped documents, have to tell."""
-    rng, n = np.random.default_rng(seed), 10_000
-    topics, group = np.kron(np.eye(4), np.full(50, 0.02)), rng.integers(4, size=n)
-    prior = (1 + (np.arange(4) == 0) * group[:, None] / 4) * rng.choice([0.02, 0.08])
-    shares = np.array([rng.dirichlet(one) for one in prior])
-    counts = drawn_documents(topics, shares, rng.poisson(20, n) + 2, rng)
-    lda = PrivateSpectralLDA(4).fit(counts)
-    found = lda.shares_by(counts, group, range(4))
-    truth = np.array([shares[group == one].mean(axis=0) for one in range(4)])
-    columns = (topics @ lda.components_.T).argmax(axis=1)
-    low, high = (end[:, columns] for end in found.interval())
-    assert (low <= truth).mean() > 0.8
-    assert (truth <= high).mean() > 0.8
-    assert (high - low).mean() / 2 < 0.1
-
-
 @pytest.mark.parametrize("asked", [2, 4, 5])
 def test_shares_of_merged_topics_are_of_these_and_said_to_be(asked, tmp_path, seed):
     """Of four topics, each in one word of two or more; each fitted one holds all of some or none.

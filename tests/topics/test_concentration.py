@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.special import psi
 
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
@@ -13,7 +12,6 @@ from sktensor_dp.topics.concentration import (
     expected_topics,
     largest_not_rejected,
 )
-from sktensor_dp.topics.documents import drawn_log_shares
 
 
 def explained(limit):
@@ -89,28 +87,6 @@ def test_known_topics_tell_the_concentration(seed, concentration):
     assert mixed[0] == pytest.approx(mixed[1])
     single = PairsOfTopics.of(mean[None], WordPairs(pairs, mean, sigma))
     assert single.concentration(np.ones(1)) is None
-
-
-def test_concentration_is_told_where_documents_of_topics_weigh_apart(seed):
-    """Clips give documents of some topics less weight, and words that are left out do."""
-    topics, weights, mean, _ = moments(seed, 1.0)
-    sizes = np.array([0.5, 0.8, 1.5, 2.0])
-    for concentration in (0.3, 1.0, 4.0):
-        root = np.sqrt(weights)
-        between = np.eye(4) + concentration * np.outer(root, root)
-        between *= np.outer(sizes * root, sizes * root) / (1 + concentration)
-        noisy = topics.T @ between @ topics + noise(seed, len(mean), 1e-6)
-        found = PairsOfTopics.of(topics, WordPairs(noisy, mean, 1e-6)).concentration(weights)
-        assert found == pytest.approx(concentration, rel=0.05)
-
-
-@pytest.mark.parametrize("concentration", [0.02, 1.0])
-def test_logarithms_of_drawn_shares_have_their_mean(concentration, seed):
-    weights, rng = np.array([0.7, 0.2, 0.1]), np.random.default_rng(seed)
-    logs = drawn_log_shares(weights, concentration, 20_000, rng)
-    expected = psi(concentration * weights) - psi(concentration)
-    assert (abs(logs.mean(axis=0) - expected) < 5 * logs.std(axis=0) / 20_000**0.5).all()
-    assert np.exp(logs).sum(axis=1) == pytest.approx(1.0)
 
 
 def test_noise_alone_rejects_nothing(seed):
