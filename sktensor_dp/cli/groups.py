@@ -247,7 +247,10 @@ class Groups(Run):
 
     def causes(self) -> dict[str, tuple[str, str]]:
         """Likely causes by test: where most rows fail it, and where some do."""
-        missing = "Leave out {}, or name another column: nearly all cells are missing."
+        missing = (
+            "Nearly all cells of {} are missing. Leave it out, or name another column; if they are "
+            "missing by design, run with --no-check."
+        )
         zeros = ", or has it many zeros, which have no log"
         of_logs = {*self._numeric[len(self._numeric) - self._n_logs :]}
         causes: dict[str, tuple[str, str]] = {}
@@ -323,7 +326,8 @@ class Groups(Run):
                 f"{self._expected_reach():.3g} of a column's range to either side: expected "
                 f"reach of 90% intervals of averages{twice}.",
                 f"Assumed: {self._of_deviation()}.",
-                "Intervals reach further where groups overlap or cells are missing.",
+                "Intervals reach further where groups overlap, and of a column that few rows have: "
+                "ten times as far and more where a tenth has it.",
             ]
         if self.options.groups > 1:
             lines.append(OF_ONE_SIZE.format(unit=self.unit))
