@@ -471,6 +471,7 @@ def _certify(
     }  # fmt: skip
     said = {"what it shows": shows, "warning of what it shows": " ".join(doubts)}
     settings |= {name: one for name, one in said.items() if one}
+    # A run that uses models of an earlier one states its own epsilon, and that of both.
     of_own = f"{settings['epsilon']}, and " if COUNTED in settings else ""
     of_other = f" with {settings[COUNTED]}" if COUNTED in settings else ""
     settings["epsilon"] = f"{of_own}{report.epsilon:.4g}{of_other}"

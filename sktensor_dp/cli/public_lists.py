@@ -104,7 +104,7 @@ def public_values(text: str, fallback: str | None) -> list[str]:
 
 
 def groups_ahead(text: str) -> list[str]:
-    """Groups of a forecast, whose number is enough."""
+    """Groups of a forecast, by their values or by their number."""
     if not text.isdecimal():
         return public_values(text, None)
     if not 1 <= len(text) <= 6 or int(text) == 0:

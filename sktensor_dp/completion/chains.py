@@ -33,6 +33,7 @@ PARTS = (
 )
 HIDDEN = "they are larger than stated"
 MEASURED = "they are several times larger, or need several times as many persons"
+IN_VAIN = ": noise hides how persons compare "
 KEPT = (
     "Persons keep to few {}, by released concurrences: errors count that, and exceed forecasts. "
     "Where they are large, averages need not be alike."
@@ -64,7 +65,7 @@ def of_modes(modes: Sequence[int], n_shared: int, by: str = "of") -> str:
 def on_noise(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
     """Sentences, if any, on those of `n_shared` modes in which noise hides chains."""
     rows = f"rows {of_modes(modes, n_shared)}".strip()
-    said = f"{NOT_MEASURED}: noise hides how persons compare {{rows}}."
+    said = f"{NOT_MEASURED}{IN_VAIN}{{rows}}."
     return (said.format(rows=rows),) if modes else ()
 
 
@@ -123,7 +124,7 @@ class Chains:
     ) -> tuple[list[str], tuple[Warning, ...]]:
         """Notes on modes whose chains a fit did not measure, and warnings where it might have.
 
-        `notes` of the fit are on those of which it released concurrences in vain.
+        `notes` are all of the fit; those of `on_noise` become warnings, too.
         """
         shared = np.delete(np.arange(len(self.shape)), model.unit_mode).tolist()
         unknown = {
@@ -136,13 +137,14 @@ class Chains:
             if mode in unknown and (in_doubt or not planned)
         ]  # fmt: skip
         said = [note for note in (self.on_errors(unmeasured),) if note]
-        # Of many rows it never is, and where noise hides all differences, another warning says so.
+        # No warning of modes of many rows, which no budget measures. Where noise hides all
+        # differences, another warning says so.
         if not any(
             len(effects.means) <= MOST_CONCURRENT and not effects.is_hidden
             for effects in unknown.values()
         ):
             return said, ()
-        in_vain = [note for note in notes if note in on_noise(list(unknown), len(shared))]
+        in_vain = [note for note in notes if IN_VAIN in note]
         return said, tuple(map(NotEnoughDataWarning, [*said, *in_vain]))
 
     def on_forecast(self, rows: str = "rows") -> str:

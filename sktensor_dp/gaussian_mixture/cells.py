@@ -47,7 +47,7 @@ class Cells(NamedTuple):
 def release_cells(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Cells:
     """Release the shares of cells that are observed.
 
-    Missing cells are filled so far out that all others, within the ball, count for next to nothing.
+    Missing cells are filled so far out that values within the ball count for next to nothing.
     """
     d, lift = plan.n_features, FAR_OUT * ball.radius
     limit = FAR_OUT * math.sqrt(d) + 1  # no row within the ball is clipped

@@ -1,4 +1,4 @@
-"""Tuned constants of mixtures; ``python -m benchmarks ablations_of_mixtures`` tests each."""
+"""Tuned constants of a fit: budget, start, steps; ``benchmarks ablations_of_mixtures`` has each."""
 
 # Fractions of the budget. Each release of mixture statistics costs the same.
 FRACTIONS = {"second_moments": 0.05, "mixture_statistics": 0.83, "mixture_gains": 0.12}

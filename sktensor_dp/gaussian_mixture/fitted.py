@@ -1,4 +1,4 @@
-"""Fitted mixtures: attributes in scikit-learn's shapes, files, units of columns, and warnings."""
+"""Columns of a mixture, and what a fit leaves: attributes, files, units, and warnings."""
 
 import math
 from collections.abc import Mapping
@@ -188,7 +188,7 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
     spreads = 2 * np.sqrt(estimator.variances_) / (high - low)
     if ranges is not None:
         means = np.clip(means, -1, 1)
-    # The largest norm of rows scaled to [-1, 1] is the root of their length.
+    # The largest norm of rows scaled to [-1, 1] is the root of the number of columns.
     is_scaled = ranges is not None or math.isclose(
         getattr(estimator, "data_norm_", estimator.data_norm),
         math.sqrt(means.shape[1]),

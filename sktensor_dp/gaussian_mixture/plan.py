@@ -114,7 +114,7 @@ def plan_mixture(
         n_steps = int(min(max(round(FEWEST_STEPS - 1 + further), FEWEST_STEPS), MOST_STEPS))
     if k > 1 and estimator.nonnormal_features:  # their missing cells are counted twice
         n_steps = max(n_steps, FEWEST_STEPS + 1)
-    # Uses by `release_steps` or `release_filled`, `release_tails`, and `release_start`.
+    # Uses by steps, `release_filled` and releases of cells, by `release_tails`, and by the start.
     n_statistics = n_steps + 1 + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0

@@ -71,8 +71,8 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 # Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
 # overlap, hundreds of steps that gain little more each may together gain as much as a group.
 NEAREST_GAIN = 1e-6
-# Share of missing cells that hardly moves averages: where noise may hide more, a fit counts them,
-# and one to persons warns, as where a column surely lacks some.
+# Share of missing cells that hardly moves averages: where noise may hide more, a fit of several
+# groups counts cells, and a fit to persons warns; it warns, too, where a column surely lacks some.
 FEW_MISSING = 0.05
 
 # For fits to persons, unless released numbers show that no cell is missing.
@@ -112,6 +112,7 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
         columns = plan.nonnormal.in_ball(ball.radius)
         columns = columns.of_moments(means / observed, squares / observed, second.sigma)
         plan = replace(plan, nonnormal=columns, n_steps=plan.n_steps - counts)
+    # The release of cells by group, too, takes the place of a step.
     plan = replace(plan, n_steps=plan.n_steps - counts)
     found = release_mixture(ask, ball, plan, second, by_group=counts)
     warnings = warnings_of_norm(second, ball, found.mean_square)
@@ -173,7 +174,7 @@ def release_settled(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, last: ReleasedSteps,
     earlier: MeanScores | None, cells: Cells,
 ) -> tuple[Gaussians, MeanErrors, Floats]:  # fmt: skip
-    """Move several groups to where the last steps and earlier ones lead, and release their tails.
+    """Release tails of several groups, and move these towards where last and earlier steps lead.
 
     Returns the groups, errors of their means, and the skewness of columns.
     """
@@ -193,7 +194,8 @@ def release_settled(
             scores, earlier, statistics.noise, found, cells.observed, ask.n_units,
             plan.covariance_type,
         )  # fmt: skip
-        # With a tail steps lead to other groups than there are: go there as far as it is unlikely.
+        # With a tail steps lead to other groups than there are: go the part of the way that is the
+        # probability of none.
         way = np.column_stack([settled.weights - found.weights, settled.means - found.means])
         unsure = math.sqrt(tails.normal * (1 - tails.normal)) * np.abs(way)
         moved = moved_by(found, -tails.normal * moved_from(settled, found))
@@ -265,8 +267,7 @@ def after_spare(
 ) -> tuple[Gaussians, StepMoments]:  # fmt: skip
     """Merge spare groups of a start, or leave them out, in the model and in averaged moments."""
     merged = without_spare(model, plan.n_components)
-    # The group of `found` that took each group of the model, 0 for one left out: `frames` are
-    # theirs.
+    # `into`: the group of `found` that took each group of the model, 0 for one left out.
     found, into = of_type(merged, plan, radius), merged.members.argmax(axis=0)
     means, covariances = found.means[into], found.covariances[into]
     frames = Gaussians(model.weights, means, covariances, nonnormal=plan.nonnormal)
@@ -278,7 +279,7 @@ def release_steps(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     n_steps: int, average: StepMoments | None = None, cells: Cells | None = None,
 ) -> ReleasedSteps:  # fmt: skip
-    """Release one or more EM steps.
+    """Release one or more EM steps; then merge spare groups of a start, or leave them out.
 
     The average is over these steps and those of an earlier `average`.
     """

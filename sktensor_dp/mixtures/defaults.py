@@ -1,4 +1,4 @@
-"""Tuned constants of mixtures; ``python -m benchmarks ablations_of_mixtures`` tests each."""
+"""Tuned constants of noise, clips and tails; ``benchmarks ablations_of_mixtures`` has each."""
 
 # Largest noise of a variance, over its sampling error, up to which squares are clipped later.
 NOISE_OF_SQUARES = 0.5

@@ -24,9 +24,9 @@ from sktensor_dp.mixtures.uncertainty import (
 )
 from sktensor_dp.tensor.arrays import Floats, as_generator
 
-# Largest move at once of a relative weight, a whitened mean or an eigenvalue of a shape; distance,
-# in squared deviations of all errors together, from which none follows. Derivatives are taken at
-# most so often, for at most so many moves.
+# Largest move at once of a relative weight, a whitened mean or an eigenvalue of a shape; squared
+# distance, in deviations of all errors together, below which no move follows; how often at most
+# derivatives are taken again after the first; and for how many moves at most they are used.
 LONGEST, NEAR, MOST_DERIVATIVES, MOST_MOVES = 0.5, 0.01, 3, 10
 
 
@@ -50,9 +50,9 @@ def fixed_point(
 ) -> Settled:  # fmt: skip
     """Likeliest mixture by mean scores of later and earlier steps; `noise` is that of one step.
 
-    Steps stop far from where they lead if groups overlap. Rows of the mixture, with shares
-    `observed` of cells, would have the released scores in that which steps were given. From there
-    moves follow Newton's method.
+    Steps stop far from where they lead if groups overlap. Rows of the mixture found, with shares
+    `observed` of cells, would have the released scores in the mixture that steps were given. Moves
+    begin at the latter, by Newton's method.
     """
     given = given_mixture(later, model)
     scores = _scores_of(later, given)

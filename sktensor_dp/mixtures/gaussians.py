@@ -30,7 +30,8 @@ MOST_LOSS = 4.0
 class Gaussians:
     """Weights, means and covariances of a mixture of k Gaussians in d dimensions.
 
-    Given all other columns, each of the `nonnormal` ones has the variance that they hold for it.
+    Given all normal columns and the nonnormal ones before it, a nonnormal column has the variance
+    that `nonnormal` holds for it.
     """
 
     weights: Floats  # (k,), adding up to 1

@@ -63,7 +63,7 @@ class WhitenedStatistics:
 
 @dataclass(frozen=True, eq=False)
 class MeanScores:
-    """Means over steps of the mixtures that they were given, and of scores there by their releases.
+    """Means over steps, of mixtures that they were given, and of scores in these by releases.
 
     Scores are means over rows of responsibilities r, of r (x - m) and of r ((x - m)(x - m)' - C).
     """
@@ -483,7 +483,7 @@ def gaussians_after_step(
 def _beyond_statistics(model: Gaussians, whitened: Floats) -> Floats:
     """Whitened variances (k, d, d) of nonnormal columns in the model less those in `whitened`.
 
-    The model's follow from no statistics.
+    In the model they are held fixed: no statistics change them.
     """
     assert model.nonnormal is not None
     k, places = len(whitened), model.nonnormal.places

@@ -120,7 +120,7 @@ class NonnormalColumns:
         return np.asarray((1 + np.abs(self._scaled(means))) / np.sqrt(self._phi))
 
     def drawn(self, i: int, means: Floats, quantiles: Floats) -> Floats:
-        """Values of column i, two for each of these means, at quantiles; of the same shape.
+        """Values at `quantiles` of laws of two values with these `means`, of nonnormal column i.
 
         If the dispersion is 1 they are the ends.
         """

@@ -125,7 +125,8 @@ def _responsible(model: Gaussians, X: Floats, cells: ObservedPart) -> tuple[Floa
 def mean_scores(model: Gaussians, given: Gaussians, observed: Floats) -> Floats:
     """Mean scores (p,) in a `given` mixture of rows of a `model` with shares `observed` of cells.
 
-    They are known but for rows of which both take other groups; drawn ones say what these do.
+    They are known but for what rows add that the two mixtures count to different groups, which is
+    that of drawn rows.
     """
     k, d = model.means.shape
     weights, shifts, shapes = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
@@ -262,7 +263,7 @@ def _mean_products(
 
 
 def _scales(model: Gaussians) -> Floats:
-    """Factors (k, n_scores / k) of scores of a row, for standard errors by a labelled one."""
+    """Factors (k, n_scores / k) on scores, to units of errors by one labelled row."""
     squares = shape_entries(stretched(np.ones(model.covariances.shape), model))
     found = np.hstack([np.ones((len(squares), 1)), model.stretches, squares])
     return np.asarray(found / np.sqrt(model.weights)[:, None])

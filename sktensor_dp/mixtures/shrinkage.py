@@ -79,9 +79,9 @@ def _shrunk_sizes(log_sizes: Floats, deviations: Floats) -> Floats:
 
 
 def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Floats:
-    """Shrink `shapes`, of mean eigenvalue 1 in their frames, to a common one of determinant 1.
+    """Shrink `shapes`, of mean eigenvalue 1 in their frames, towards a common one.
 
-    The common one is shrunk to a round one; results have determinant 1, too.
+    That one is itself shrunk towards a round one. Results have determinant 1, as it has.
     `log_frames` are mean logs of the squared diagonals of frames; `noisy` has relative noise.
     """
     d, n_shape, p = shapes.shape[1], noisy.n_shape, noisy.weights

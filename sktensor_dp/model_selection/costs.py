@@ -172,7 +172,7 @@ def report_of_failure(entry: LedgerEntry, n_units: int, delta: float) -> Privacy
 def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tuple[float, float]:
     """Parameters (epsilon, delta) of a fit whose plan costs just `cost`.
 
-    Its step sets the fraction `set_aside` of its delta aside, and spends the rest on noise.
+    The fit sets the fraction `set_aside` of its delta aside, and spends the rest on noise.
     """
     if delta == 0:
         return cost.epsilon, 0.0

@@ -292,8 +292,9 @@ class BudgetAccountant(TableDisplay):
         FitBudget
             A dict ``{"epsilon": ..., "delta": ...}`` for the constructor of each fit, as of
             :meth:`split`. Its delta is ``self.delta``, of which fits with Gaussian or pure noise
-            set nothing aside. For vocabularies and searches it is an equal fraction of what is
-            left, or less where earlier fits need most of it. Epsilon is 0 where nothing is left.
+            set nothing aside; for ``"pure"`` pass ``delta=0`` in its place. For vocabularies and
+            searches it is an equal fraction of what is left, or less where earlier fits need most
+            of it. Epsilon is 0 where nothing is left.
 
         Examples
         --------

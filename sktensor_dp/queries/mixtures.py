@@ -57,7 +57,7 @@ class MixtureStatistics(Bounded):
     # One Gaussian, whose conditional means fill missing cells. With None each group fills them by
     # its own conditional moments.
     fill: gaussians.Gaussians | None = None
-    reach: float = 1.0  # limits that whitened rows are clipped to in shifts, 1 or more
+    reach: float = 1.0  # length, in limits, that whitened rows are clipped to in shifts; 1 or more
     lift: float = 0.0  # added to missing cells that `fill` fills
     # Of columns that are not Gaussian: slopes (k, q) of log-densities in whitened rows, and what is
     # in `log_scales` for each column (k, d), to be left out with missing cells.

@@ -311,7 +311,7 @@ class TensorPowerIterations(query.Query):
         d = len(self.starts)
         # Number of roundings of one entry: in one product with all pairs, or in one with half of
         # the tensor.
-        steps = max(d**2 + 6 if d < HALVED_FROM else 0, 3 * d + 4)
+        steps = d**2 + 6 if d < HALVED_FROM else 3 * d + 4
         sizes = np.abs(self.starts).sum(axis=0) ** 2  # bound entries of T(I, u, u) for |T| <= 1
         relative = steps * 2.0**-53 * TensorChunk.largest_ratio
         return relative * math.sqrt(d) * float(np.linalg.norm(sizes))

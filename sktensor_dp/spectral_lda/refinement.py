@@ -164,9 +164,10 @@ def _last_estimate(
 def _concentration_of(
     ask: Session, options: TopicOptions, pairs: WhitenedPairs, fitted: FittedTopics
 ) -> Concentration:
-    """Concentration by which mixtures of topics explain the pairs; the fitted one if it is known.
+    """Concentration by which mixtures of topics explain the pairs.
 
-    It is a function of their shares (k,), and of mixtures (k, k) of the fitted topics.
+    It is that of the fit if it was given, is 0, or is not told by pairs. Otherwise it is a function
+    of their shares (k,), and of mixtures (k, k) of the fitted topics.
     """
     explained = None
     if options.concentration is None and fitted.concentration > 0:

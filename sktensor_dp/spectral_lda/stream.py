@@ -76,7 +76,7 @@ def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, t
     forgetting = 0.6
 
     def precision(variance: float, n: int) -> float:
-        """Inverse variance of an expected count, by noise and by sampling `n` documents."""
+        """Inverse variance of an expected count of `n` documents; in proportion, without noise."""
         # Sampling is spread over all counts of a document.
         of_both = variance + sampling / noisy.value.size / n
         return 1 / of_both if noisy.sigma > 0 else float(n)

@@ -174,8 +174,7 @@ class Fibres:
 
 def add_at(total: Floats, effects: Floats, rows: Integers) -> None:
     """Add ``effects[rows[e]]`` to ``total[e]`` for each entry e, in place."""
-    # Work on spans that stay in a second-level cache, as if each entry had so many doubles.
-    numbers_each = 32
+    numbers_each = 32  # doubles for each entry of a span that stays in a second-level cache
     for span in spans(len(total), numbers_each):
         total[span] += effects.take(rows[span])
 
