@@ -403,6 +403,7 @@ class SharedBiases:
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2,
             response=release.response, about=release.about, spread=release.spread,
+            middle=self.values.level, half=self.half,
         )  # fmt: skip
         # Popularity is half the logarithm of a weight over the mean weight.
         self.shares = np.exp(2 * effects.popularity)

@@ -27,9 +27,11 @@ _STEPS, _EM_STEPS = 11, 5
 _LEAST_GAIN = 1e-5
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
-# Functions by which effects may bend from a line over roots of weights, and their prior variances
-# over that of the line, all as likely.
-_WAVES, _BENDS = 8, np.geomspace(0.01, 4.0, 6)
+# Functions by which effects may bend from lines over roots and logarithms of weights, and their
+# prior variances over those of the lines, all as likely.
+_LINES, _WAVES, _BENDS = 2, 8, np.geomspace(0.01, 4.0, 6)
+# Steps for the room that bounds leave to effects, and its range, over that of the mean.
+_ROOM_STEPS, _ROOMS = 2, (0.25, 4.0)
 # Least mean square of a function of weights, relative to the largest weight: equal weights show no
 # curve.
 _LEAST_SQUARE = 1e-12
@@ -248,13 +250,14 @@ def mean_response(clip: float, shifts: Floats, deviations: Floats) -> tuple[Floa
 def shared_effects(
     sums: ArrayLike, weights: ArrayLike, *, noise_std: float | Floats, weight_each: float,
     response: float | Floats, effect_variance: float, about: float | Floats = 0.0,
-    spread: float | Floats = 1.0,
+    spread: float | Floats = 1.0, middle: float = 0.0, half: float = math.inf,
 ) -> tuple[SharedEffects, Floats]:  # fmt: skip
     """Effects and popularity of the rows of a mode by empirical Bayes, and moments of weights.
 
     Moments (2, n_rows) are posterior means of weights and of their squares.
     `sums` and `weights` (n_rows,) have noise of deviation `noise_std`; `effect_variance` is the
-    prior variance that EM starts from.
+    prior variance that EM starts from. Values lie up to `half` from the middle of a range, from
+    which the mean of rows of effect 0 is `middle`.
     """
     # For row i there are W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise. Clipped residuals r
     # have mean response * (b_i - about_i) and deviation `spread`, and the sum of the squares of
@@ -277,6 +280,10 @@ def shared_effects(
     fit.find_prior()
     fit.find_curve()
     fit.find_prior()
+    for _ in range(_ROOM_STEPS if math.isfinite(half) else 0):
+        fit.find_room(middle, half)
+        fit.find_curve()
+        fit.find_prior()
     log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(noisy))
     return fit.effects(popularity=0.5 * log_ratios)
 
@@ -312,6 +319,7 @@ class _GridPosterior:
         self._least_variance = _LEAST_RATIO * effect_variance
         self.prior_variance = effect_variance
         self._curve, self._variances_of_curve = np.zeros_like(grid), np.zeros_like(grid)
+        self._room = np.ones_like(grid)  # deviations of effects, and of the curve, over usual ones
         # Arrays that `_posterior` writes to: to make new ones would take as long as the arithmetic.
         shape = np.broadcast_shapes(self._sums.shape, grid.shape)
         self._scratch = np.empty(shape), np.empty(shape)
@@ -325,6 +333,7 @@ class _GridPosterior:
             squares **= 2
             squares += variances
             squares *= posterior
+            squares /= self._room**2
             # Divided by one row less: a prior that keeps the variance of few, noisy rows above 0
             # (Chung et al. 2013).
             mean_square = float(np.sum(squares)) / max(len(squares) - 1, 1)
@@ -339,7 +348,9 @@ class _GridPosterior:
             last_density, last_step, last_variance = density, step, variance
 
     def find_curve(self) -> None:
-        """Find the curve over weights about which effects lie: a line over roots and a walk."""
+        """Find the curve over weights about which effects lie: two lines and a walk."""
+        self._sums = self._sums + self._slopes * self._curve  # those about no curve
+        self._squares = self._sums**2
         posterior, _, _, _ = self._posterior()
         of_sums = posterior * self._slopes / self._marginal_variances()
         n_rows, seen, precisions = (
@@ -350,7 +361,7 @@ class _GridPosterior:
         shown, products = functions @ seen, (functions * precisions) @ functions.T
         laws = []
         for bend in _BENDS:
-            prior = np.append(1.0, np.full(_WAVES, bend))
+            prior = np.append(np.ones(_LINES), np.full(_WAVES, bend))
             covariance = np.linalg.inv(products + np.diag(1 / prior))
             coefficients = covariance @ shown
             gain = np.linalg.slogdet(covariance)[1] - np.log(prior).sum()
@@ -365,11 +376,20 @@ class _GridPosterior:
         self._sums = self._sums - self._slopes * self._curve
         self._squares = self._sums**2
 
-    def _curve_functions(self, n_rows: Floats) -> Floats:
-        """Functions (1 + _WAVES, n_points): of a line, and of a walk, of each weight.
+    def find_room(self, middle: float, half: float) -> None:
+        """Find how far effects may vary, by the room that bounds leave about the curve."""
+        # Means of rows with normal logits vary in proportion to the product of their distances
+        # from both bounds.
+        places = np.abs([middle, *(middle + self._curve.ravel())])
+        rooms = 1 - np.minimum(places / half, 1 - LEAST_ROOM) ** 2
+        self._room = np.clip(rooms[1:] / rooms[0], *_ROOMS).reshape(self._grid.shape)
 
-        `n_rows` (n_points,) have that weight. With coefficients of N(0, 1) the line, and the walk,
-        explain a third of the variance each: any correlation with effects is as likely.
+    def _curve_functions(self, n_rows: Floats) -> Floats:
+        """Functions (_LINES + _WAVES, n_points) of each weight: of lines, and of a walk.
+
+        `n_rows` (n_points,) have that weight. With coefficients of N(0, 1) each line, and the walk,
+        explain a third of the variance: any correlation with effects is as likely. The line over
+        roots tells rows apart that many choose, that over logarithms also those that few choose.
         """
         relative = self._grid.ravel() / self._grid.max()
         least = _GRID_RATIO / _GRID_MARGIN
@@ -378,7 +398,9 @@ class _GridPosterior:
         frequencies = (np.arange(_WAVES)[:, None] + 0.5) * math.pi
         weights = n_rows * self._grid.ravel()
         found = []
-        for part in (np.sqrt(relative)[None], np.sin(frequencies * places) / frequencies):
+        walk = np.sin(frequencies * places) / frequencies
+        for part in (np.sqrt(relative)[None], places[None], walk):
+            part = part * self._room.ravel()
             centred = part - (part @ weights)[:, None] / weights.sum()
             square = max(float((centred**2 @ n_rows).sum()) / len(self._sums), _LEAST_SQUARE)
             found.append(centred * math.sqrt(self.prior_variance / 3 / square))
@@ -391,7 +413,7 @@ class _GridPosterior:
         """
         posterior, effects, variances, _ = self._posterior()
         # Noise of the curve counts as far as effects are drawn to it.
-        drawn = variances / self.prior_variance
+        drawn = variances / (self.prior_variance * self._room**2)
         variances = variances + drawn**2 * self._variances_of_curve
         effects += self._curve
         mean = _posterior_mean(posterior, effects)
@@ -407,7 +429,8 @@ class _GridPosterior:
 
     def _marginal_variances(self) -> Floats:
         """Variances of sums, prior variance of effects included."""
-        return np.asarray(self._slopes**2 * self.prior_variance + self._variances)
+        of_effects = self.prior_variance * self._room**2
+        return np.asarray(self._slopes**2 * of_effects + self._variances)
 
     def _posterior(self) -> tuple[Floats, Floats, Floats, float]:
         """Posterior of grid points, mean and variance of the effect at each, and log likelihood.
@@ -432,9 +455,10 @@ class _GridPosterior:
         posterior *= self._probabilities
         sums = posterior.sum(axis=1, keepdims=True)
         posterior /= sums
-        gains = self._slopes * self.prior_variance / marginal_variances
+        prior = self.prior_variance * self._room**2
+        gains = self._slopes * prior / marginal_variances
         np.multiply(gains, self._sums, out=effects)
-        variances = self.prior_variance * self._variances / marginal_variances
+        variances = prior * self._variances / marginal_variances
         return posterior, effects, variances, float(np.sum(largest + np.log(sums)))
 
 

@@ -172,6 +172,22 @@ def fitted_effects(sums, weights, noise):
     return found
 
 
+def test_rare_rows_near_a_bound_vary_as_far_as_it_leaves_room(seed):
+    """Where most values are the best one, rare rows are worse and farther apart."""
+    rng = np.random.default_rng(seed)
+    noise, half = 3.0, 2.0
+    weights = np.exp(rng.uniform(0.0, np.log(500.0), 800))
+    logits = 0.5 + 0.12 * np.log(weights) + 0.25 * rng.standard_normal(800)
+    middle = half * np.tanh(1.0)
+    effects = half * np.tanh(logits) - middle
+    sums = GAIN * weights * effects + noise * rng.standard_normal(800)
+    known = {"noise_std": noise, "weight_each": 0.0, "response": GAIN, "effect_variance": 0.1}
+    reported = weights + noise * rng.standard_normal(800)
+    found, _ = shared_effects(sums, reported, **known, middle=middle, half=half)
+    rare = weights < 10
+    assert rms((found.means - effects)[rare] / np.sqrt(found.variances[rare])) < 1.2
+
+
 def test_effects_are_near_the_best_estimate(seed):
     noise = 3.0
     effects, weights, sums, reported = noisy_sums(seed, noise)
