@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -25,6 +26,13 @@ from sktensor_dp.tensor.normal_equations import posterior_rows
 
 # Least eigenvalue of a matrix before its root is taken, relative to the largest.
 LEAST_EIGENVALUE = 1e-12
+# Least number of entries of a unit that tell its weights, to avoid a division by 0.
+LEAST_TELLING = 0.1
+# Least excess of moments in a direction: units with next to no entries show nothing.
+LEAST_EXCESS = 0.01
+# Part of the directions' own part that is taken from sums: half of it brings eigenvalues of power
+# steps without components, from 0 to that part, nearest to 0.
+OWN_TAKEN = 0.5
 
 
 class DirectionSearch:
@@ -49,13 +57,15 @@ class DirectionSearch:
         self._sums = np.zeros((len(start), n_columns))  # of all sweeps, (n_cells, r)
         self._weights = cell_weights(biases)  # (n_cells,)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
-        root_each = weight_of_unit(self._weights, self._n_with_values)
-        self._n_entries_each = root_each**2
+        self._root_each = root_each = weight_of_unit(self._weights, self._n_with_values)
+        # Entries of a unit that tell its weights: those beyond its level, until they are measured.
+        self._telling = telling_entries(root_each)
         # Variance by units of a number in the sums of a sweep, over its cell's weight: an entry of
         # a unit with m entries adds a square of mean 1 / (m r).
         self._unit_variance = 1 / root_each / n_columns
         # Covariance of the noise in a row of the accumulated sums, and total weight of sweeps.
         self._covariance, self._release_weight = np.zeros((2, n_columns, n_columns))
+        self._own = 0.0  # of a sweep's sums, what directions have of themselves, over cell weights
         self._directions = self._scaled(start)
         # For each sweep: mean over units of the second moment of their weights, over r; (r, r).
         self._moments: list[Floats] = []
@@ -66,19 +76,58 @@ class DirectionSearch:
         kept = self._kept_weights()
         effects, level = tuple(bias.effects for bias in self._biases), self._biases[0].values.level
         # Weights of units are found beside their levels: residuals are about the mean level.
-        about = ReleasedEffects(effects, level, self._deviation**2)
+        about = ReleasedEffects(effects, level, residual_variance(self._biases))
         scale = 2 * self._ask.public("half")  # residuals beyond the width of the range are clipped
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)
         noisy = self._ask(query).as_sum()
         sums, moment_sum = np.split(noisy.value, [len(self._sums)])
+        own = self._weights[:, None] * self._directions
+        if not self._moments:
+            self._own = self._measured_own(sums, own)
+        sums -= OWN_TAKEN * self._own * own
+        kept_by_own = (1 - OWN_TAKEN) * self._own * self._kept_in(own)
         moment = moment_sum / (MOMENT_WEIGHT * self._n_with_values)
         self._moments.append((moment + moment.T) / 2)
         self._sigma = noisy.sigma
+        if len(self._moments) == 1:
+            self._telling = self._measured_telling()
         identity = np.eye(len(kept))
         self._sums = self._sums @ kept + sums
+        kept = kept + kept_by_own
         self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * identity
         self._release_weight = self._release_weight @ kept + identity
         self._directions = self._scaled(self._shrunk_rows())
+
+    def _measured_telling(self) -> float:
+        """Number of entries of a unit that tell its weights, by the first sweep's moment."""
+        r = len(self._directions.T)
+        noise = self._sigma / (MOMENT_WEIGHT * self._n_with_values) * math.sqrt(r)
+        # If weights have the posterior variance p, the mean moment of random directions is 1 less
+        # the mean of (1 - p)^2, whoever has how many entries. Shrink that by noise to the value by
+        # the mean root, which may err by half.
+        expected = excess_of_assumed(self._telling)
+        trust = expected**2 / (expected**2 + 4 * noise**2)
+        measured = 1 - float(np.trace(self._moments[0]))
+        told = math.sqrt(np.clip(expected + trust * (measured - expected), LEAST_EXCESS, 0.99))
+        return told / (1 - told) / defaults.COMPONENT_VARIANCE
+
+    def _measured_own(self, sums: Floats, own: Floats) -> float:
+        """Factor of the directions' own part `own` in the first sweep's `sums`.
+
+        Weights of a unit are fitted to its residuals: their products have the directions in them
+        even if residuals are noise. The first directions are random, so that little else is there.
+        """
+        measured = float((sums * own).sum()) / max(float((own**2).sum()), LEAST_WEIGHT)
+        most = own_part(own.shape[1], self._root_each) / self._size
+        return min(max(measured, 0.0), most)
+
+    def _kept_in(self, own: Floats) -> Floats:
+        """Matrix (r, r) by which earlier sums are in `own`, which is proportional to these."""
+        gram = self._sums.T @ self._sums
+        if not gram.any():
+            return np.zeros_like(gram)
+        kept = np.linalg.pinv(gram, hermitian=True) @ (self._sums.T @ own)
+        return np.asarray((kept + kept.T) / 2)
 
     def explained(self, last: int) -> tuple[Floats, float]:
         """Variance that directions explain, (r, r), and the deviation of noise on its diagonal.
@@ -90,7 +139,7 @@ class DirectionSearch:
         # sweep are random, so that m is the mean eigenvalue of its moment. Moments are stored over
         # r: the stored trace is m, and r times a stored moment is a moment.
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
-        assumed_excess = excess_of_assumed(self._n_entries_each)
+        assumed_excess = excess_of_assumed(self._telling)
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
         sigma = self._sigma / (MOMENT_WEIGHT * self._n_with_values)
         noise = float(moment_noise(sigma, r, last))
@@ -108,8 +157,8 @@ class DirectionSearch:
         is_seen = denoised > 0
         # Directions not seen gain nothing, but clipped moments of the others depend on them.
         shown = np.where(is_seen, denoised - noise - self._by_chance(), values)
-        explained = is_seen * explained_variances(shown, self._n_entries_each)
-        gain = gain_of_components(explained, self._n_entries_each, residual_share)
+        explained = is_seen * explained_variances(shown, self._telling)
+        gain = gain_of_components(explained, self._telling, residual_share)
         # Without noise better biases gain 0, and the search goes on.
         return gain * variance >= gain_of_biases
 
@@ -131,7 +180,7 @@ class DirectionSearch:
             without_chance[n_found] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
             by_found += denoised * self._size**2
             n_found += 1
-        explained = explained_variances(without_chance, self._n_entries_each)
+        explained = explained_variances(without_chance, self._telling)
         explained[n_found:] = 0.0
         return self._directions @ (vectors * np.sqrt(np.maximum(explained, 0.0)))
 
@@ -147,7 +196,11 @@ class DirectionSearch:
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         residual_share = unexplained_variance(self._deviation, by_found) / self._deviation**2
         r = self._directions.shape[1]
-        return residual_share * share * variance_by_chance(self._weights, self._n_with_values, r)
+        return (
+            residual_share
+            * share
+            * variance_by_chance(self._weights, self._n_with_values, r, self._telling)
+        )
 
     def noise_variance(self, factor: Floats) -> float:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""
@@ -161,9 +214,11 @@ class DirectionSearch:
         values, vectors = np.linalg.eigh(moment)
         noise, weights = self._sigma**2, self._weights
         # Fraction of the variance of a sweep's sums that is noise, new in each sweep.
-        by_noise = noise / max(noise + float(np.mean(weights)) * self._unit_variance, LEAST_WEIGHT)
+        weight = float(np.mean(weights))
+        own = (1 - OWN_TAKEN) * self._own * self._size * weight
+        by_noise = noise / max(noise + weight * self._unit_variance + own**2, LEAST_WEIGHT)
         cosine = len(values) / _effective_cells(weights)
-        explained = explained_variances(values, self._n_entries_each)
+        explained = explained_variances(values, self._telling)
         kept = forgetting_factor(explained, cosine, self._n_trial, by_noise)
         return np.asarray((vectors * kept) @ vectors.T)
 
@@ -184,11 +239,25 @@ class DirectionSearch:
         return float(np.mean(self._release_weight.diagonal())) ** 2 * self._unit_variance
 
     def _scaled(self, rows: Floats) -> Floats:
-        """Orthogonal columns of root mean square `_size` over entries, nearest to `rows`."""
+        """Orthogonal columns of root mean square `_size` over entries, nearest to `rows`.
+
+        Their mean over entries is 0: a unit's level has what is the same in all cells.
+        """
+        rows = rows - self._shares @ rows
         gram = rows.T @ (self._shares[:, None] * rows)
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         values = np.maximum(values, LEAST_EIGENVALUE * max(float(values[-1]), 1e-100))
         return np.asarray(self._size * rows @ ((vectors / np.sqrt(values)) @ vectors.T))
+
+
+def own_part(n_columns: Any, root_each: float) -> Any:
+    """Directions' own part in a sweep's sums, over a cell's weight, for directions of size 1.
+
+    `root_each` is the mean root of the number of a unit's entries.
+    """
+    # A unit's weights u, over their norm, are fitted to residuals over theirs: an entry's share of
+    # a unit with n entries is E[|u|] / r / n, of the weight n ** -0.5.
+    return chi.mean(n_columns) / n_columns / root_each
 
 
 def recent_sweeps(n_sweeps: int) -> int:
@@ -211,8 +280,13 @@ def forgetting_factor(explained: Floats, cosine: float, n_trial: int, noise: flo
     return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 
 
+def telling_entries(root_each: float) -> float:
+    """Number of entries of a unit that tell its weights: all but one, which tells its level."""
+    return max(root_each**2 - 1, LEAST_TELLING)
+
+
 def untold_of_weight(each: float) -> float:
-    """Posterior over prior variance of a unit's weight, for `each` entries of the unit."""
+    """Posterior over prior variance of a unit's weight, by `each` entries that tell it."""
     return 1 / (1 + defaults.COMPONENT_VARIANCE * each)
 
 
@@ -221,8 +295,7 @@ def excess_of_assumed(each: float) -> float:
 
     `each` is the number of entries of a unit.
     """
-    least = 0.05  # units with next to no entries show nothing
-    return max((1 - untold_of_weight(each)) ** 2, least)
+    return max((1 - untold_of_weight(each)) ** 2, LEAST_EXCESS)
 
 
 def explained_variances(shown: Floats, each: float) -> Floats:
@@ -289,12 +362,11 @@ def moment_noise(sigma: float, n_columns: int | Integers, last: int) -> Floats:
     return np.asarray(sigma * n_columns * np.sqrt(1 / last + 1 / n_columns))
 
 
-def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
+def variance_by_chance(weights: Floats, n_units: int, n_columns: int, each: float) -> float:
     """Variance, in units of the assumed one, that a direction fitted to residuals seems to explain.
 
     Residuals are those of `n_units` units without components; `weights` are those of cells.
     """
-    each = weight_of_unit(weights, n_units) ** 2
     # A moment is the posterior variance p of a weight plus the mean square of its posterior mean w:
     # together 1 if directions explain the assumed variance, and p + p (1 - p) if nothing.
     p = untold_of_weight(each)
@@ -324,28 +396,29 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
     n_trial, root_each = trial_sweeps(plan.n_sweeps), weight_of_unit(weights, n_units)
     k = np.arange(1, min(rank, len(weights)) + 1)
     # A random start of k columns has the squared cosine k / n_cells, which has to grow to a half.
-    growth = n_trial * _log_growth(weights, root_each, mu, k)
+    growth, telling = n_trial * _log_growth(weights, root_each, mu, k), telling_entries(root_each)
     is_found = growth >= np.log(_effective_cells(weights) / 2 / k)
     # A direction that explains half of the assumed variance adds (1 - untold)^2 / 2 to the moment
     # of its weights, which has to be twice the edge of noise.
     sigma = SharedFactorSums.largest_distance / (mu * MOMENT_WEIGHT * n_units)
     noise = moment_noise(sigma, k, judged_sweeps(n_trial))
-    is_certain = edge_of_noise(noise, k) <= (1 - untold_of_weight(root_each**2)) ** 2 / 4
+    is_certain = edge_of_noise(noise, k) <= (1 - untold_of_weight(telling)) ** 2 / 4
     return max(k[is_found & is_certain].tolist(), default=1)
 
 
 def _log_growth(weights: Floats, root_each: float, mu: float, k: Integers) -> Floats:
     """Log of the factor by which a sweep with k columns raises a small squared cosine.
 
-    The factor is 1 plus the squared signal-to-noise ratio. `root_each` is the mean root of the
-    number of a unit's entries, `mu` the budget of a sweep.
+    `root_each` is the mean root of the number of a unit's entries, `mu` the budget of a sweep.
     """
     cell_weight = float((weights**2).sum()) / max(float(weights.sum()), LEAST_WEIGHT)
-    # A cell of weight w adds w root_each v, v the variance of a component.
-    signal = cell_weight * root_each * defaults.COMPONENT_VARIANCE * mu
-    signal /= SharedFactorSums.largest_distance
-    # A unit's weights u in the k columns are divided by their norm: u_1^2 / |u| is E[chi_k] / k.
-    return np.log1p((signal * chi.mean(k) / k) ** 2)
+    # Directions add their own part, and a component of variance v that times v and the number of a
+    # unit's entries.
+    own = cell_weight * own_part(k, root_each)
+    signal = own * root_each**2 * defaults.COMPONENT_VARIANCE
+    own = (1 - OWN_TAKEN) * own
+    noise = SharedFactorSums.largest_distance / mu
+    return np.asarray(np.log1p(signal * (signal + 2 * own) / (noise**2 + own**2)))
 
 
 def _effective_cells(weights: Floats) -> float:

@@ -236,7 +236,7 @@ class CompletionForecast(InvertibleForecast):
         >>> from sktensor_dp import PrivateCPCompletion
         >>> model = PrivateCPCompletion(2, epsilon=0.5, bounds=(1, 5), unit_mode=0)
         >>> model.forecast(60_000, (1000, 500)).what_helps()
-        {'units': 27848.0}
+        {'units': 33022.0}
         """
         question = self._asked()
         n, shape = question.numbers["n_observed"], question.numbers["shape"]

@@ -9,12 +9,16 @@ from scipy.special import roots_genlaguerre
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.component_search import (
+    OWN_TAKEN,
     columns_worth,
     excess_of_assumed,
     forgetting_factor,
     gain_of_components,
     moment_noise,
+    own_part,
     recent_sweeps,
+    telling_entries,
+    untold_of_weight,
     variance_by_chance,
 )
 from sktensor_dp.completion.effect_release import (
@@ -315,12 +319,20 @@ class _Search:
         n_units = shape[plan.unit_mode]
         n_cells = math.prod(shape) // n_units  # of a unit
         self._n_entries_each, self._plan, self._n_units = each, plan, n_units
+        self._residual = assumed.about_biases
+        # Of values about a unit's level, to which the assumed variance of a component is relative.
+        n_shared = assumed.n_biased - 1
+        self._variance = self._residual + n_shared * assumed.bias_deviation**2
+        # Entries that tell a unit's weights, and as many by residuals of that variance.
+        self._telling = telling_entries(math.sqrt(each))
+        self._assumed_telling = self._telling * self._variance / self._residual
         self._n_trial = trial_sweeps(plan.n_sweeps)
         self._weight = row_weight(n_units, each, n_cells)
         weights = np.full(n_cells, self._weight)
         self._n_columns = columns_worth(weights, n_units, plan, rank)
-        self._by_chance = variance_by_chance(weights, n_units, self._n_columns)
-        self._residual = assumed.about_biases
+        self._by_chance = variance_by_chance(
+            weights, n_units, self._n_columns, self._assumed_telling
+        )
         share = assumed.component_share * assumed.deviation**2 / self._residual
         # Number of components, unless given: so many that each explains about COMPONENT_VARIANCE of
         # the variance about biases. At least two, as the largest one of ratings of films, and of
@@ -340,9 +352,10 @@ class _Search:
         # Of the accumulated sum of a cell in one column: its value if the component is 1 there, its
         # variance by noise, and the total weight of sweeps.
         self._signal, self._noise_variance, self._weight_of_all = np.zeros((3, n))
+        self._of_start = np.zeros(n)  # variance by the random start
         # Variance by units of a number in the sums of one sweep.
         self._by_units_once = self._weight / math.sqrt(each) / self._n_columns
-        # Variances that directions explain after each sweep, in units of COMPONENT_VARIANCE.
+        # Variances that directions explain after each sweep, in units of the assumed one.
         self._explained: list[Floats] = []
 
     def explained(self) -> float | None:
@@ -362,31 +375,45 @@ class _Search:
         # Mean length of a unit's weights over its root mean square, for a few columns, times the
         # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
         # 0.5 to 10.
-        mean_length = 0.78
-        kept = np.zeros(self._n_components)  # weights of the sums of earlier sweeps
-        if step > 0:
-            by_noise = self._sigma**2 / (self._sigma**2 + self._by_units_once)
+        mean_length, own_rest = 0.78, 0.3
+        # Of a sweep's sums, what directions have of themselves: what `OWN_TAKEN` leaves, and a rest
+        # that is not in proportion to directions.
+        root_each = math.sqrt(self._n_entries_each)
+        own = math.hypot(1 - OWN_TAKEN, own_rest) * own_part(self._n_columns, root_each)
+        own *= self._weight
+        if step == 0:  # the random start
+            self._signal = own * np.sqrt(self.overlaps)
+            self._of_start = own**2 * (1 - self.overlaps)
+            kept = np.ones(self._n_components)
+        else:
+            by_noise = self._sigma**2 / (self._sigma**2 + self._by_units_once + own**2)
             kept = forgetting_factor(self._explained[-1], self._cosine, self._n_trial, by_noise)
+            by_units = self._weight_of_all**2 * self._by_units_once
+            of_noise = self._of_start + self._noise_variance + by_units
+            kept += own / np.sqrt(self._signal**2 + of_noise)
+            self._of_start *= kept**2
         snr = self._snr_of_weight()
         # Weights are divided by their norm, to whose square each column adds 1 by chance, and a
-        # component `snr` more.
+        # component `snr` more. They respond to the other entries of the unit, less its level.
         norm_of_weights = math.sqrt(self._n_columns + float(snr.sum()))
-        response = mean_length * np.sqrt(snr) / norm_of_weights
+        others = (self._telling / self._n_entries_each) ** 2
+        response = mean_length * others * np.sqrt(snr) / norm_of_weights
         self._signal = kept * self._signal + self._weight * math.sqrt(self._share_of_one) * response
         self._noise_variance = kept**2 * self._noise_variance + self._sigma**2
         self._weight_of_all = kept * self._weight_of_all + 1
         # Units are the same in all sweeps, so what they add by chance adds up.
         by_units = self._weight_of_all**2 * self._by_units_once
-        ratio = self._signal**2 / (self._noise_variance + by_units)
+        ratio = self._signal**2 / (self._of_start + self._noise_variance + by_units)
         # The first sweep is no worse than the random start.
         self.overlaps = np.maximum(ratio / (1 + ratio), self.overlaps if step == 0 else 0.0)
-        self._explained.append(self._share_of_one * self.overlaps / defaults.COMPONENT_VARIANCE)
+        assumed = defaults.COMPONENT_VARIANCE * self._variance
+        self._explained.append(self._residual * self._share_of_one * self.overlaps / assumed)
         # As in `DirectionSearch`: chance is by units, and noise in sums leaves less of it.
         return self._by_chance * by_units / (by_units + self._noise_variance)
 
     def _snr_of_weight(self) -> Floats:
         """Squared signal-to-noise ratios of a unit's weight of each component."""
-        return self._n_entries_each * self._share_of_one * self.overlaps
+        return self._telling * self._share_of_one * self.overlaps
 
     def _is_found(self, by_chance: Floats) -> NDArray[np.bool_]:
         """True for directions at the end that neither noise nor chance explains, as in a fit."""
@@ -397,21 +424,31 @@ class _Search:
 
     def _shown(self, last: int, by_chance: Floats) -> Floats:
         """Eigenvalues of moments of the last sweeps, to which chance adds in squares."""
-        return np.hypot(np.mean(self._explained[-last:], axis=0), by_chance)
+        explained = np.mean(self._explained[-last:], axis=0)
+        # Residuals of a unit add p (1 - p) to moments, a component (1 - p)^2 times its variance:
+        # what components explain is missing in residuals, compared with the first, random ones.
+        p = untold_of_weight(self._assumed_telling)
+        of_residuals = defaults.COMPONENT_VARIANCE * self._variance / self._residual
+        missing = p / (1 - p) * of_residuals * float(explained.sum())
+        return np.hypot(np.maximum(explained - missing, 0.0), by_chance)
 
     def _worth_more_than_biases(self, by_chance: Floats) -> bool:
         """True if components are expected to gain more than biases, as `DirectionSearch` tests."""
+        # Fits judge better biases by errors of all rows, also of those of few entries: they expect
+        # twice as much of them, or more, on drawn ratings.
+        by_rows = 2.0
         last = judged_sweeps(self._n_trial)
         noise = self._noise_of_mean(last)
         eigenvalues = self._shown(last, by_chance)
         # An eigenvalue is visible if it exceeds half the edge of the noise.
         is_seen = eigenvalues > edge_of_noise(noise, self._n_columns) / 2
         explained = is_seen * (eigenvalues - noise - by_chance)
-        gain = gain_of_components(explained, self._n_entries_each, 1.0)
-        return gain * self._residual >= self._gain_of_biases
+        left = self._residual / self._variance
+        gain = gain_of_components(explained, self._assumed_telling, left)
+        return gain * self._variance >= by_rows * self._gain_of_biases
 
     def _noise_of_mean(self, last: int) -> float:
         """Noise of moments of so many sweeps, in units of what the assumed variance adds."""
         sigma = self._sigma / (MOMENT_WEIGHT * self._n_units)
-        sigma /= excess_of_assumed(self._n_entries_each)
+        sigma /= excess_of_assumed(self._assumed_telling)
         return float(moment_noise(sigma, self._n_columns, last))

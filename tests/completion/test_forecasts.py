@@ -350,10 +350,10 @@ def test_advice_names_what_helps_most_and_it_does():
     asked = (120_000, (8000, 60, 4))
     said = model.forecast(*asked)
     helps = said.what_helps()
-    # 1.15 times the people, or 1.2 times the ratings of each or epsilon.
-    assert list(helps) == ["units", "each", "epsilon"]
+    # 1.3 times the ratings of each, 1.4 times the people, or 1.7 times the epsilon.
+    assert list(helps) == ["each", "units", "epsilon"]
     start = "If components hold 8% of the variance, one could be found with "
-    assert said.advice().startswith(f"{start}{helps['units']:,.0f} units")
+    assert said.advice().startswith(f"{start}{helps['each']:,.0f} entries of each unit")
     assert said.advice().endswith(": the least, at about even odds.")
     changed = {
         "each": (model, int(helps["each"]) * 8000, asked[1]),

@@ -312,6 +312,23 @@ def test_components_of_three_modes_are_learnt(kind, seed):
     assert errors[1] ** 2 - errors[0] ** 2 > 0.5 * (errors[1] ** 2 - 0.5)
 
 
+def test_persons_of_few_entries_show_components(seed):
+    """Products of residuals with weights that are fitted to them have directions in them."""
+    rng = np.random.default_rng(seed)
+    n, n_rows = 16_000, 60
+    counts = np.where(rng.random(n) < 0.6, 2, 10)
+    X = np.stack([
+        np.repeat(np.arange(n), counts),
+        np.concatenate([rng.permutation(n_rows)[:count] for count in counts]),
+    ], axis=1)  # fmt: skip
+    tastes, kinds = rng.standard_normal((n, 2)), rng.standard_normal((n_rows, 2))
+    y = 0.35 * (tastes[X[:, 0]] * kinds[X[:, 1]]).sum(axis=1)
+    y += 0.4 * rng.standard_normal(n_rows)[X[:, 1]] + 0.8 * rng.standard_normal(len(X))
+    model = PrivateCPCompletion(3, bounds=(-3, 3), shape=(n, n_rows), unit_mode=0, epsilon=6.0)
+    with unsafe_seeded_noise(seed):
+        assert model.fit(X, y).n_components_ == 2
+
+
 def test_units_without_entries_hide_no_components(seed):
     """As with a `shape` that is a round number above that of persons."""
     data, test = tastes(seed, 0.5)
