@@ -16,7 +16,7 @@ from sktensor_dp.cli.run import Run
 from sktensor_dp.cli.written_tables import PAIRED, differences, table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.chains import Chains, are_unmeasured, on_items
-from sktensor_dp.completion.forecast import CompletionForecast
+from sktensor_dp.completion.forecast import EVEN_ODDS, CompletionForecast
 from sktensor_dp.completion.panel import Panel
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
@@ -370,7 +370,7 @@ class Ratings(Run):
             sought += AT_A_COST.format(forecast.average_error(1), if_found, alone)
         notes = [f"{sought}." if self._seeks_directions() else NONE_SOUGHT]
         if ways := ", or ".join(self._for_directions()):
-            notes.append(f"One could be seen with {ways}.")
+            notes.append(f"One could be seen with {ways}: the least{EVEN_ODDS.format('persons')}.")
         return notes
 
     def fit(self) -> Iterator[str]:

@@ -25,6 +25,7 @@ from sktensor_dp.estimator.forecast import (
 
 # Least fraction of the variance of biases that estimates show if data is enough to tell them apart.
 ENOUGH_SEEN = 0.8
+EVEN_ODDS = "; tests took up to three times as many {} for even odds"
 OF_STAYS = "Of such persons stays= says the error of the change from first to last (change_error)."
 OF_TWO_KINDS = " Values of two kinds deviate by about half the width of bounds."
 
@@ -329,7 +330,8 @@ class CompletionForecast(InvertibleForecast):
         if parameters["unit_mode"] is None and self._finds_by_persons():
             ways.append("unit_mode=0 (all values of a person are protected; fold_in predicts)")
         if by_odds:
-            ways.append(f"{', or with '.join(by_odds)}: the least, at about even odds")
+            least = f"the least{EVEN_ODDS.format('units') if of_units else ', at about even odds'}"
+            ways.append(f"{', or with '.join(by_odds)}: {least}")
         if by_plan:
             ways.append(f"{', or with '.join(by_plan)}: with less a fit seeks none")
         if ways:

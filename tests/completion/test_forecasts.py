@@ -354,7 +354,9 @@ def test_advice_names_what_helps_most_and_it_does():
     assert list(helps) == ["each", "units", "epsilon"]
     start = "If components hold 8% of the variance, one could be found with "
     assert said.advice().startswith(f"{start}{helps['each']:,.0f} entries of each unit")
-    assert said.advice().endswith(": the least, at about even odds.")
+    assert said.advice().endswith(
+        ": the least; tests took up to three times as many units for even odds."
+    )
     changed = {
         "each": (model, int(helps["each"]) * 8000, asked[1]),
         "units": (model, int(helps["units"]) * 15, (int(helps["units"]), 60, 4)),
