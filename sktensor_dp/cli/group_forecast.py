@@ -7,6 +7,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from sktensor_dp.checks.display import Table, as_text, counted
+from sktensor_dp.estimator.forecast import VERDICTS
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.share_noise import (
     chance_by_topic,
@@ -46,6 +47,7 @@ BEFORE_FIT = [
     "to these.",
     "A run stops before it pays for shares that noise would hide.",
 ]
+WIDE = "Intervals may be as wide as shares are large: only great differences can be seen."
 LEVEL_REACH = NormalDist().inv_cdf(0.95)  # of intervals of level 90 %, in deviations
 
 
@@ -81,7 +83,8 @@ class GroupForecast(NamedTuple):
             f"{verdict}{': ' * bool(verdict)}shares of {noun} ({1 / n_topics:.1%} on average) in "
             f"each of {counted(len(self.shares.values), 'group')}, if texts are spread evenly"
         )
-        notes = ([] if verdict else BEFORE_FIT) + [LOWER_ENDS, UNEVEN] * (self._ends[0] < 1)
+        notes = ([] if verdict else BEFORE_FIT) + [WIDE] * (verdict == VERDICTS[1])
+        notes += [LOWER_ENDS, UNEVEN] * (self._ends[0] < 1)
         return as_text(Table(title[0].upper() + title[1:], head, rows, notes, head))
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -121,11 +124,21 @@ class GroupForecast(NamedTuple):
         noise, factors = self._noise_of_shares(), [one.noise for one in self.topics]
         return _range(noise * least * min(factors), noise * most * max(factors))
 
+    @property
+    def are_narrow(self) -> bool:
+        """True if no interval of the topics found is wider than their average share."""
+        return 2 * max(self._reaches(noise=True, apart=False)) <= 1 / len(self.topics)
+
     def _reach(self, *, noise: bool = True, apart: bool = False) -> str:
         """Range over topics of how far 90 % intervals reach; without `noise` by chance alone.
 
         Those of two groups `apart` are of their difference, but for errors of topics.
         """
+        reaches = self._reaches(noise=noise, apart=apart)
+        return _range(min(reaches), max(reaches))
+
+    def _reaches(self, *, noise: bool, apart: bool) -> list[float]:
+        """How far 90 % intervals reach, for each topic and for the least and largest noise."""
         of_noise, reaches = self._noise_of_shares() * noise, []
         for factor, deviation, *of_topics in self.topics:
             mixed, hidden = of_topics if not apart else (0.0, 0.0)
@@ -137,13 +150,14 @@ class GroupForecast(NamedTuple):
                 + noise * hidden
                 for times in self._ends
             ]
-        return _range(min(reaches), max(reaches))
+        return reaches
 
     def _noise_of_shares(self) -> float:
         """Noise of shares, as `TopicShares.expected_noise` has it."""
         return self.shares.expected_noise(self.n_units, self.for_persons)
 
 
+@lru_cache(1)
 def topics_seen(model: PrivateSpectralLDA) -> list[TopicError]:
     """Return what widens intervals of the topics of a fitted model that noise does not hide."""
     seen = ~model.hidden()

@@ -8,12 +8,15 @@ import numpy as np
 
 from sktensor_dp.checks.display import Table
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
+from sktensor_dp.spectral_lda.recipe import SHORT
 from sktensor_dp.spectral_lda.share_tables import columns_of, columns_of_differences
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.topic_page.page import Topic, meaning_of_share
 
 
-def topics_on_screen(title: str, topics: Sequence[Topic], unit: str) -> Table:
+def topics_on_screen(
+    title: str, topics: Sequence[Topic], unit: str, of_fit: Sequence[str] = ()
+) -> Table:
     """Shares of topics, and the words that set each apart."""
     head = ("topic", "share", "words that set it apart")
     notes = [
@@ -35,7 +38,12 @@ def topics_on_screen(title: str, topics: Sequence[Topic], unit: str) -> Table:
             "* hidden by noise: no word is known to be more likely in it than in all texts; do "
             "not report it. It may be a mixture of others, whose shares are then too small"
         )
-    return Table(title, head, rows, notes, left=head)
+    return Table(title, head, rows, [*notes, *of_fit], left=head)
+
+
+def on_short(model: PrivateSpectralLDA) -> list[str]:
+    """Sentence on probabilities of words where short texts were taken to have one topic each."""
+    return [note for note in model.privacy_report_.notes if note == SHORT]
 
 
 def leading_words(

@@ -36,6 +36,7 @@ from sktensor_dp.cli.topic_tables import (
     differences_of_groups,
     groups_on_screen,
     leading_words,
+    on_short,
     shares_by_group,
     topics_on_screen,
 )
@@ -294,11 +295,14 @@ class Topics(Run):
         """Verdict of the forecast.
 
         Too few where noise would hide how many texts groups have; where the run adds shares by
-        group, likely too few if noise would hide those of all topics that were found.
+        group, likely too few if noise would hide those of all topics that were found, and enough
+        if their intervals are no wider than shares are large.
         """
         if self.used.adds:
             noise = cached_noise_of_seen(self.models["topics"])
-            return VERDICTS[0] if self._shows(noise) else LIKELY_FEW
+            if not self._shows(noise):
+                return LIKELY_FEW
+            return VERDICTS[0] if self._of_groups().are_narrow else VERDICTS[1]
         if self._has_groups() and not self._shows(math.sqrt(self.options.topics)):
             return VERDICTS[-1]
         return super().verdict()
@@ -365,9 +369,10 @@ class Topics(Run):
         """Forecast of topics, of words unless they are public, and of shares by group if asked."""
         of_groups = []
         if self._has_groups():
-            k = self.models["topics"].n_components_ if self.used.adds else self.options.topics
+            expected = self._of_groups()
+            k = len(expected.topics) if self.used.adds else self.options.topics
             verdict = self.verdict() if self.used.adds else ""
-            of_groups = [self._of_groups().in_words(k, verdict), *self._listed_groups.doubts()]
+            of_groups = [expected.in_words(k, verdict), *self._listed_groups.doubts()]
         if self.used.adds:  # topics are those of an earlier run
             return [self.models["topics"].in_brief, *of_groups]
         of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
@@ -526,9 +531,9 @@ class Topics(Run):
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
         title = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
-        of_topics = as_text(topics_on_screen(title, self._topics, self.unit))
+        model = self.models["topics"]
+        of_topics = as_text(topics_on_screen(title, self._topics, self.unit, on_short(model)))
         if not self._has_groups():
-            model = self.models["topics"]
             return [of_topics, *[AS_MANY] * (model.n_components_seen_ == model.n_components)]
         of_groups = groups_on_screen(self.models["shares"], self.file_name)
         return [of_topics, "", as_text(of_groups)]
@@ -537,6 +542,7 @@ class Topics(Run):
         """Say how many topics there are, and of how many groups their shares can be seen."""
         model = self.models["topics"]
         said = [super().for_officer(), on_more(model.n_components_seen_, model.n_components)]
+        said += on_short(model)
         if self._has_groups():
             said.append(self.models["shares"].in_brief)
         return " ".join(filter(None, said))
@@ -565,7 +571,7 @@ class Topics(Run):
             self.write_document_shares(folder)
         footer = (
             "%: share of the words, no result to report; bar: share of a word in its topic; line: "
-            "where noise alone may have moved it from (90%)"
+            "90% interval, of noise alone"
         )
         footer = "\n".join([footer, *self.on_hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_

@@ -140,8 +140,8 @@ class PrivateSpectralLDA(
         it. None without EM steps with noise, of more than 100 topics, and where one is left
         or counts of tokens are noise alone.
     doc_topic_prior_ : float
-        Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,
-        ``privacy_report_`` says so.
+        Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one, or
+        took short documents to have one topic each, ``privacy_report_.notes`` say so.
     unigram_ : ndarray of shape (n_features,)
         Released word frequencies, averaged with those of EM steps and denoised.
     n_components_ : int

@@ -99,7 +99,7 @@ class ReadableTopics:
         ]
 
     def components_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Intervals around the probabilities of words, for the noise of the fit.
+        """Intervals around the probabilities of words, of the noise of the fit alone.
 
         Parameters
         ----------
@@ -116,7 +116,8 @@ class ReadableTopics:
         Notes
         -----
         Normal intervals with ``components_std_``: they do not say how well topics describe other
-        documents.
+        documents, nor how far a topic holds words of others, as where ``doc_topic_prior_`` is 0
+        and short documents mix topics.
 
         **Privacy.** Made of released values alone; costs nothing.
         """

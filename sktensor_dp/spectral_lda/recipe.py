@@ -86,10 +86,15 @@ EIGEN_TOL = 1e-5
 # Rows of a whitener shorter than this fraction of the longest are rounding errors.
 LEAST_ROW = 1e-12
 
-# Note of a report on the concentration that was taken.
+# Notes of a report on the concentration that was taken, and on short documents.
 ASSUMED = (
     "The concentration of topics in documents was assumed to be {:g}: what was released does not "
     "tell."
+)
+SHORT = (
+    "Documents are short, so each was taken to have one topic: where they mix topics, own words of "
+    "a topic are likelier than said, beyond their intervals of noise alone; intervals of shares by "
+    "group allow for that."
 )
 
 
@@ -115,7 +120,9 @@ def fit_topics(
     )  # fmt: skip
     more = warnings_of_more(topics.n_resolved, plan.n_components)
     notes = [str(one) for one in more]
-    if recipe.assumes_concentration:
+    if recipe.takes_one_topic_each and len(topics.topics) > 1:
+        notes.insert(0, SHORT)
+    elif recipe.assumes_concentration:
         notes.insert(0, ASSUMED.format(topics.concentration))
     return FitResult(attributes, (*warned, *more), tuple(notes))
 
@@ -133,6 +140,7 @@ class _SpectralFit:
     """One fit of topics: releases by the session, each followed by post-processing."""
 
     assumes_concentration = False  # True where no release tells it
+    takes_one_topic_each = False  # True where documents are too short to show more
 
     def __init__(self, ask: Session, clips: Clips, plan: TopicPlan, options: TopicOptions) -> None:
         self._ask, self._clips = ask, clips
@@ -308,6 +316,7 @@ class _SpectralFit:
         concentration = self._concentration(topics, weights, pairs)
         if self._options.concentration is None:
             one_each = has_one_topic(concentration, self._length, self._plan.n_components)
+            self.takes_one_topic_each = one_each
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
         pairs = pairs.with_concentration(concentration)
         topics = topics_of_pairs(

@@ -24,7 +24,7 @@
   const between = (topic, w) => {
     if (!topic.std) return "noise not known";
     const [low, high] = bounds(topic, w);
-    return `${level} % interval ${share(low)} to ${share(high)}`;
+    return `${level} % interval, of noise alone, ${share(low)} to ${share(high)}`;
   };
   const describe = (topic, w) =>
     `${words[w]}: ${share(topic.p[w])} of topic ${topic.number}; ${between(topic, w)}; ` +
@@ -107,7 +107,7 @@
         pick({ word: words[w] }));
     });
     let note = `${percent(topic.share)} of the words`
-      + ". Bars: probability; thin line: interval; tick: all texts";
+      + `. Bars: probability; thin line: ${level} % interval, of noise alone; tick: all texts`;
     note += topic.std ? "; italic: noise could have put the word here." : ".";
     if (topic.hidden) {
       note = "Hidden by noise: no word is known to be more likely here than in all texts. " + note;

@@ -20,12 +20,20 @@ from sktensor_dp.cli import topic_tables, topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER
-from sktensor_dp.cli.group_forecast import FEW_TEXTS, NOISE_FACTORS, UNEVEN_TEXTS
+from sktensor_dp.cli.group_forecast import (
+    FEW_TEXTS,
+    NOISE_FACTORS,
+    UNEVEN_TEXTS,
+    WIDE,
+    GroupForecast,
+    TopicError,
+)
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import ListedGroups, public_values, stop_words
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.spectral_lda.share_tables import OF_KEPT_WORDS
+from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text.vectorizer import ENGLISH
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
@@ -440,6 +448,16 @@ def test_one_topic_alone_is_no_mixture_of_others():
     assert "No second topic was seen" in alone
     assert "1*" in first
     assert "a mixture of others" in first
+
+
+def test_shares_are_enough_where_their_intervals_are_no_wider():
+    four = [TopicError(1.0, 0.5)] * 4
+    good = GroupForecast(TopicShares([*range(2)], epsilon=4.0), four, 20_000, False, 0)
+    assert good.are_narrow
+    blurred = good._replace(topics=[*four[:3], TopicError(1.0, 0.5, mixed=0.08)])
+    assert not blurred.are_narrow
+    assert WIDE in blurred.in_words(4, "may be enough")
+    assert WIDE not in good.in_words(4, "enough")
 
 
 def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, tmp_path):

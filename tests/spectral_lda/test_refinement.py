@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from internals import answering, questions
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataWarning, PrivateSpectralLDA
+from sktensor_dp.cli.topic_tables import on_short
 from sktensor_dp.data.counts import CountChunk, as_counts
 from sktensor_dp.data.units import Units
 from sktensor_dp.privacy.answer import Answer
@@ -16,6 +17,7 @@ from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.defaults import ECHO, STEP_LIMIT
 from sktensor_dp.spectral_lda.fitted import FittedTopics
 from sktensor_dp.spectral_lda.matching import Released, Step, matched
+from sktensor_dp.spectral_lda.recipe import SHORT
 from sktensor_dp.spectral_lda.refinement import MEAN_FIELD, StepAverage, scales_of_words
 from sktensor_dp.spectral_lda.sharpening import sharpened
 from sktensor_dp.topics.defaults import MIXING
@@ -72,6 +74,16 @@ def test_the_report_says_which_prior_was_assumed(n_components, n_features, assum
     lda = PrivateSpectralLDA(n_components, epsilon=1.0, random_state=0).fit(X)
     assert any(f"assumed to be {assumed}:" in note for note in lda.privacy_report_.notes)
     assert (lda.doc_topic_prior_ == 0) == (assumed == 0)
+
+
+@may_warn
+@pytest.mark.parametrize(("prior", "notes"), [("auto", (SHORT,)), (0.1, ()), (0, ())])
+def test_the_report_says_where_short_documents_were_taken_to_have_one_topic(seed, prior, notes):
+    X = documents(seed, 0.6, k=6, length=5)
+    lda = PrivateSpectralLDA(6, epsilon=20.0, doc_topic_prior=prior, random_state=0).fit(X)
+    assert tuple(note for note in lda.privacy_report_.notes if note == SHORT) == notes
+    assert lda.doc_topic_prior_ == pytest.approx(0 if prior == "auto" else prior)
+    assert on_short(lda) == list(notes)
 
 
 @pytest.mark.parametrize(("given", "used"), [(None, 0.25), (0.7, 0.7), (0, 0)])
