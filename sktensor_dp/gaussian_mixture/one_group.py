@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
 
-from sktensor_dp.gaussian_mixture.cells import Cells, observed_overall
+from sktensor_dp.gaussian_mixture.cells import LEAST_SHARE, Cells, observed_overall
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.gaussian_mixture.step_release import clipped_statistics, of_type
 from sktensor_dp.mixtures.gaussians import Gaussians
@@ -19,6 +20,9 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall
 from sktensor_dp.tensor.arrays import Floats
+
+# Number of quantiles of a share of observed cells.
+N_SHARES = 100
 
 
 def unfinished(earlier: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
@@ -45,9 +49,9 @@ def release_filled(
     radius, at = ball.radius, model.means[0]
     rows = _release_filled_rows(ask, ball, plan, second, model)
     shares, noise_of_means = rows.cells.observed, rows.sigma / rows.cells.observed
-    moves = (rows.means - at) / shares
     covariance = model.covariances[0].copy()
     before = np.diagonal(covariance)
+    moves, errors_of_moves = _moves(rows, at, before)
     # Cells are filled with conditional means, which lack this part of the variance.
     unexplained = 1 / np.diagonal(np.linalg.inv(covariance)) / before
     variances = rows.squares - 2 * at * rows.means + at**2
@@ -56,7 +60,7 @@ def release_filled(
     noise_of_variances = noise_of_means * np.hypot(noise_of_size, 2 * (at + moves))
     beyond = variances - before
     covariance = covariance + np.diag(np.where(beyond > 2 * noise_of_variances, beyond, 0.0))
-    means = projected(at + moves, noise_of_means**2, radius)
+    means = projected(at + moves, errors_of_moves**2, radius)
     moved = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
     # Means of rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share
     # that has it. So this bounds how far noise of covariances moves a mean by filled cells.
@@ -66,7 +70,7 @@ def release_filled(
     spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
     # In a complete column no cells are filled: its mean has converged.
     left = rows.cells.kept_fractions * left
-    missed = np.insert(np.sqrt(noise_of_means**2 + of_filling**2 + left**2), 0, 0.0, axis=1)
+    missed = np.insert(np.sqrt(errors_of_moves**2 + of_filling**2 + left**2), 0, 0.0, axis=1)
     # All other errors are by sampling: no noise of steps, and no moves.
     none = replace(noise.times(0.0), rates=np.ones(1))
     no_moves = np.zeros_like(moved_from(model, moved))
@@ -76,6 +80,28 @@ def release_filled(
         most_observed,
     )  # fmt: skip
     return moved, errors
+
+
+def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """Expected moves (d,) of means from `at`, and deviations of their errors.
+
+    Released means of filled rows are moved by these times the share of observed cells, which has
+    noise, too. A priori moves have the `variances` (d,) of columns.
+    """
+    # Shrunk less than `Cells.by_missing` does: where few cells are observed, each counts.
+    missing = (2 - rows.cells.kept_fractions) * (1 - rows.cells.observed)
+    centre, noise = np.maximum(1 - missing, LEAST_SHARE), rows.noise_of_shares
+    low, high = ndtr((LEAST_SHARE - centre) / noise), ndtr((1 - centre) / noise)
+    quantiles = (np.arange(N_SHARES)[:, None] + 0.5) / N_SHARES
+    shares = centre + noise * ndtri(low + quantiles * (high - low))
+    moved, totals = rows.means - at, rows.sigma**2 + shares**2 * variances
+    log_odds = -(moved**2 / totals + np.log(totals)) / 2
+    odds = np.exp(log_odds - log_odds.max(axis=0))
+    odds /= odds.sum(axis=0)
+    of_shares = shares * variances * moved / totals
+    moves = (odds * of_shares).sum(axis=0)
+    squares = rows.sigma**2 * variances / totals + np.square(of_shares - moves)
+    return moves, np.sqrt((odds * squares).sum(axis=0))
 
 
 def projected(means: Floats, variances: Floats, radius: float) -> Floats:
@@ -101,7 +127,8 @@ class _FilledRows(NamedTuple):
     squares: Floats  # (d,): of squares
     sigma: float  # deviation of noise on `means`
     limit: float  # length at which filled rows are clipped
-    cells: "Cells"
+    cells: Cells
+    noise_of_shares: Floats  # (d,): deviation of noise on shares of observed cells; above 0
 
 
 def _release_filled_rows(
@@ -129,5 +156,6 @@ def _release_filled_rows(
     _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
     lifted = query.decoded(signs @ values / n_releases).shifts[0]
     cells = Cells.by_missing(radius * lifted / lift, sigma / lift)
+    noise = np.maximum(cells.kept_fractions * sigma / lift, 1e-12)
     squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - cells.observed) * lift**2
-    return _FilledRows(radius * shifts[0], squares, sigma, limit * radius, cells)
+    return _FilledRows(radius * shifts[0], squares, sigma, limit * radius, cells, noise)
