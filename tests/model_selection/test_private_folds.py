@@ -150,6 +150,7 @@ def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(asked, rela
     assert "with GroupKFold" in str(budget)
 
 
+@pytest.mark.filterwarnings("ignore:Biases of rows")  # of sixteen persons
 @pytest.mark.parametrize(
     ("units", "taken", "refused"),
     [("one", ["user", "array"], ["film", "none"]), ("user", ["user"], ["film", "array", "none"])],

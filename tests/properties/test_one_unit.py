@@ -16,9 +16,10 @@ def neighbour_of(case: Case, data: Data) -> Data:
     rng = np.random.default_rng(7)
     groups, family = data.groups, case.of.family
     if family in ("slices", "matrices"):
-        own = data.X[:, 0] == 3
-        X, y = data.X[~own], data.y[~own]
-        return Data(np.vstack([X, [[3, *data.X[0, 1:]]]]), np.append(y, 900.0))
+        mode = case.of.options.get("unit_mode") or 0
+        own, one = data.X[:, mode] == 3, data.X[:1].copy()
+        one[0, mode] = 3
+        return Data(np.vstack([data.X[~own], one]), np.append(data.y[~own], 900.0))
     if family == "entries":
         return Data(data.X, np.where(np.arange(len(data)) == 5, -900.0, data.y))
     if family == "tensors":
