@@ -61,7 +61,8 @@ def directions(model: Gaussians, kind: str) -> sparse.csr_array:
         follows = (first == second) & np.isin(first, model.nonnormal.places)
         of_shapes = of_shapes[:, (of_shapes[follows] == 0).all(axis=0)]
     of_groups = np.sqrt(model.weights)[:, None] if kind == "tied" else np.eye(k)
-    parts = [of_weights, sparse.eye_array(k * d), sparse.kron(of_groups, of_shapes)]
+    of_each = sparse.kron(sparse.coo_array(of_groups), sparse.coo_array(of_shapes))
+    parts = [of_weights, sparse.eye_array(k * d), of_each]
     found = sparse.block_diag(parts, format="csr")
     # Parameters of a group are together.
     places = np.split(np.arange(n_scores(k, d)), [k, k * (1 + d)])
