@@ -160,9 +160,6 @@ def release_mixture(
         of_these = replace(average, scores=None) if k == most else None
         earlier = average.scores if k == most else None
         n_last = plan.n_steps - n_first
-        if cells is not None:  # its first step moves far, and does not tell how later ones move
-            chosen, of_these, _ = release_steps(ask, ball, plan, second, chosen, 1, of_these, cells)
-            n_last -= 1
         last = release_steps(ask, ball, plan, second, chosen, n_last, of_these, cells)
         if cells is None:  # none is missing, or noise hides it
             cells = Cells(*np.ones((3, k, plan.n_features)))
