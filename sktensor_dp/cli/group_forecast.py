@@ -88,7 +88,7 @@ class GroupForecast(NamedTuple):
         return as_text(Table(title[0].upper() + title[1:], head, rows, notes, head))
 
     def _rows(self) -> list[tuple[str, str]]:
-        """How far intervals reach and noise moves shares of `topics`, each with its words."""
+        """Reaches of intervals and noise of shares of `topics`, each with its words."""
         return [
             (self._reach(), "reach of 90% intervals of shares to either side"),
             (self._reach(noise=False), "of which by chance alone, which no epsilon makes smaller"),
@@ -110,12 +110,12 @@ class GroupForecast(NamedTuple):
         if self.bound > 1:
             each = f"{NOISE}, if each person writes {self.bound:,} texts"
             factors = {each: (1.0, 1.0), "the same, if each writes one": (self.bound, self.bound)}
-        elif self.for_persons and not self.bound:
+        elif self._ends[0] < 1:
             factors |= {SAME_TOPICS: (2, 2), OTHER_TOPICS: (16, 16)}
         return [(self.moved(*factor), words) for words, factor in factors.items()]
 
     def _of_topics(self) -> list[tuple[str, str]]:
-        """How far intervals reach by errors of topics alone, where these are found."""
+        """Reach of intervals by errors of topics alone, where these are found."""
         reaches = [LEVEL_REACH * one.mixed + one.hidden for one in self.topics]
         return [(_range(min(reaches), max(reaches)), BY_TOPICS)] if any(reaches) else []
 
@@ -138,7 +138,7 @@ class GroupForecast(NamedTuple):
         return _range(min(reaches), max(reaches))
 
     def _reaches(self, *, noise: bool, apart: bool) -> list[float]:
-        """How far 90 % intervals reach, for each topic and for the least and largest noise."""
+        """Reaches of 90 % intervals, for each topic and for the least and largest noise."""
         of_noise, reaches = self._noise_of_shares() * noise, []
         for factor, deviation, *of_topics in self.topics:
             mixed, hidden = of_topics if not apart else (0.0, 0.0)

@@ -192,8 +192,7 @@ class Ratings(Run):
     def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show averages of items, if noise hides them, or else directions."""
         if self._averages_are_hidden():
-            (items,) = self.models["ratings"]._shared.effects
-            if items.tells_parts:  # which persons keep to
+            if self._effects.tells_parts:  # which persons keep to
                 return [f"to compare items that the same persons rate ({DIFFERENCES})"]
             return self._for_averages() or super().helps(most_epsilon)
         # The forecast is for one direction, and says nothing of what shows a further one.
@@ -229,9 +228,14 @@ class Ratings(Run):
         least = self.forecast().what_helps()
         return [words[name].format(number) for name, number in least.items()]
 
+    @property
+    def _effects(self) -> Any:
+        """Released effects of items, with their errors."""
+        (effects,) = self.models["ratings"]._shared.effects
+        return effects
+
     def _averages_are_hidden(self) -> bool:
-        (items,) = self.models["ratings"]._shared.effects
-        return bool(items.is_hidden)
+        return bool(self._effects.is_hidden)
 
     def is_enough(self) -> bool:
         """Return True if the forecast errors are at most those asked for."""
@@ -446,10 +450,10 @@ class Ratings(Run):
 
     def _differences(self) -> list[list[object]]:
         """Rows of differences of each two items: the later one in the list less the other."""
-        model, names = self.models["ratings"], np.array([*self._items], object)
+        names = np.array([*self._items], object)
         later, other = np.tril_indices(self.n_items, -1)
         named = {"item": names[later].tolist(), "other_item": names[other].tolist()}
-        (effects,) = model._shared.effects
+        effects = self._effects
         found, errors = effects.means[later] - effects.means[other], np.full(len(later), math.nan)
         if effects.covariances is not None:  # else they are for differences by chance alone
             errors = effects.errors_of_differences(later, other)
@@ -464,8 +468,8 @@ class Ratings(Run):
     def _errors_in_words(self) -> str:
         """Say what standard errors count, and how much of them all items share."""
         model = self.models["ratings"]
-        drawn = float(np.mean(model._shared.effects[0].drawn))
-        has_intervals = model._shared.effects[0].covariances is not None
+        drawn = float(np.mean(self._effects.drawn))
+        has_intervals = self._effects.covariances is not None
         said = "90% intervals" if has_intervals else "without intervals, which hold by chance alone"
         where = f" ({said}: {DIFFERENCES})" * (1 < self.n_items <= PAIRED)
         counted_errors = ERRORS.format(model.mean_error_, where, drawn)

@@ -111,9 +111,17 @@ class Chains:
     each: float = 1.0  # entries of a unit
     stays: int | None = None  # in how many rows of the last mode a unit stays, if it is said
 
+    @property
+    def _shared(self) -> NDArray[np.intp]:
+        """Numbers of all modes but the units'."""
+        return np.delete(np.arange(len(self.shape)), self.model.unit_mode)
+
     def on_errors(self, modes: Sequence[int], rows: str = "rows") -> str:
         """Sentences on errors in `modes` of which a fit did not measure chains; "" without."""
-        hidden = np.isin(np.delete(np.arange(len(self.shape)), self.model.unit_mode), modes)
+        return self._on_hidden(np.isin(self._shared, modes), rows)
+
+    def _on_hidden(self, hidden: NDArray[np.bool_], rows: str) -> str:
+        """Sentences on errors in the shared modes of a mask `hidden`; "" without."""
         if not hidden.any():
             return ""
         said = NOT_MEASURED + self._way_out(hidden)
@@ -126,7 +134,7 @@ class Chains:
 
         `notes` are all of the fit; those of `on_noise` become warnings, too.
         """
-        shared = np.delete(np.arange(len(self.shape)), model.unit_mode).tolist()
+        shared = self._shared.tolist()
         unknown = {
             mode: effects for mode, effects in zip(shared, model.effects, strict=True)
             if effects.covariances is None and len(effects.means) > 2
@@ -156,8 +164,7 @@ class Chains:
             return ""
         hidden, measured = self._hidden_and_measured()
         if not measured.any():
-            modes = np.delete(np.arange(len(self.shape)), self.model.unit_mode)[hidden]
-            return said + IF_ALONE if (said := self.on_errors(modes.tolist(), rows)) else ""
+            return said + IF_ALONE if (said := self._on_hidden(hidden, rows)) else ""
         if not hidden.any():
             return f"{BY_CHANCE}{PANEL}{MEASURED}.{PARTS}{IF_ALONE}".format(rows=rows)
         of_hidden = f"{self._of_modes(hidden, 'in')} {HIDDEN}{self._way_out(hidden)}"
@@ -203,7 +210,7 @@ class Chains:
 
     def _of_modes(self, mask: NDArray[np.bool_], by: str = "of") -> str:
         """Words for the shared modes in `mask`, as of `of_modes`."""
-        modes = np.delete(np.arange(len(self.shape)), self.model.unit_mode)
+        modes = self._shared
         return of_modes(modes[mask].tolist(), len(modes), by)
 
     def _planned(self, epsilon: float, n_units: int) -> tuple[bool, NDArray[np.bool_]]:

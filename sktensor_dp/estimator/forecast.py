@@ -170,7 +170,7 @@ class Forecast(InvertibleForecast):
 
     @property
     def verdict_is_for(self) -> str:
-        """What the verdict is for, or its condition, in words that follow it; often none."""
+        """Words that follow the verdict: its subject, or its condition; often none."""
         return ""
 
     @property

@@ -34,17 +34,16 @@ OTHER_WORDS = (
 
 
 def refuse_candidates(
-    tools: Sequence[Tool], frame: Mapping[str, Any], scorers: Sequence[Any]
+    tools: Sequence[Tool], frame: Mapping[str, Any], private: Sequence[Any]
 ) -> None:
-    """Let private `scorers` refuse models that a tool will have them score, of all candidates."""
+    """Let `private` scorers refuse models that a tool will have them score, of all candidates."""
     candidates = [dict(frame.get("parameters") or {})]
     place, n_candidates = candidate_of(frame)
     if place == 0:  # before the first is paid, where the others can be seen from here
         for around in locals_of(tools, (SEARCH[0], "evaluate_candidates")):
             candidates = around["candidate_params"]
-    for scorer in scorers:
-        if isinstance(scorer, HasAccountant) and "estimator" in frame:
-            scorer.check_candidates(frame["estimator"], candidates, n_candidates)  # type: ignore
+    for scorer in private:
+        scorer.check_candidates(frame["estimator"], candidates, n_candidates)
 
 
 def warn_of_score(model: object) -> None:
@@ -79,7 +78,7 @@ def check_scoring_of_tools(model: Any, tools: Sequence[Tool], *, grouped: bool) 
     """
     for frame in locals_of(tools, VALIDATION):
         scorers = scorers_of(frame)
-        private = any(isinstance(one, HasAccountant) for one in scorers)
+        private = [one for one in scorers if isinstance(one, HasAccountant)]
         if grouped and private and not frame.get("score_params", "unknown"):
             raise ValueError(
                 "The private scorer must be given the groups, too: once this fit of persons is "
@@ -87,7 +86,7 @@ def check_scoring_of_tools(model: Any, tools: Sequence[Tool], *, grouped: bool) 
                 "set_score_request(groups=True) of the scorer, see make_private_scorer."
             )
         if private:
-            refuse_candidates(tools, frame, scorers)
+            refuse_candidates(tools, frame, private)
         noiseless = [one for one in scorers if type(one).__module__ == SCORING[0]]
         last: Any = getattr(frame.get("estimator"), "_final_estimator", None)  # of a pipeline
         facts = model._public_facts()
