@@ -35,6 +35,14 @@ def steps_of(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
     return {name: step for name, step in estimator.steps if step not in (None, "passthrough")}
 
 
+def vectorized_columns(estimator: BaseEstimator) -> int | None:
+    """Number of columns that a vectorizer with a public vocabulary gives the last step, or None."""
+    parameters = [step.get_params() for step in [*steps_of(estimator).values()][:-1]]
+    vocabularies = [one["vocabulary"] for one in parameters if one.get("vocabulary") is not None]
+    hashed = [one["n_features"] for one in parameters if "alternate_sign" in one]
+    return next(iter([*map(len, vocabularies), *hashed]), None)
+
+
 def private_steps(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
     """Private steps of an estimator by name, "" for itself.
 

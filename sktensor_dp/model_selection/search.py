@@ -64,6 +64,7 @@ from sktensor_dp.model_selection.pipeline_steps import (
     private_steps,
     steps_of,
     tried_steps,
+    vectorized_columns,
 )
 from sktensor_dp.model_selection.scores import (
     check_comparable,
@@ -398,8 +399,8 @@ class PrivateSearchCV(
         n_units : int
             Number of units to come: rows, or groups of rows.
         n_features : int, optional
-            Number of columns or words that the estimator will be given; not of completions, whose
-            parameter ``shape`` says it.
+            Number of columns or words that the estimator will be given. Not needed after a
+            vectorizer with a ``vocabulary``, nor by completions, whose ``shape`` says it.
 
         Returns
         -------
@@ -428,6 +429,7 @@ class PrivateSearchCV(
         of_shape = request.last._public_facts().n_units
         if of_shape not in (None, n_units):
             raise ValueError(f"n_units must be {of_shape}, the units of shape; got {n_units}.")
+        n_features = n_features or vectorized_columns(self.estimator)
         bounds = self._bounds(request, n_features)
         if not self.__sklearn_is_fitted__():  # a search that is to come
             self._check_budget(request)

@@ -222,6 +222,20 @@ def test_what_is_wrong_is_refused_unspent(search, data, message):
     assert not hasattr(search.estimator, "n_features_in_")
 
 
+def test_a_forecast_knows_how_many_words_a_public_vectorizer_gives():
+    words = ["axe", "bow", "cup", "dye"]
+    for step, n_words in (
+        (CountVectorizer(vocabulary=words), 4),
+        (HashingVectorizer(n_features=8), 8),
+    ):
+        topic = PrivateSpectralLDA(1)
+        search = PrivateSearchCV(
+            make_pipeline(step, topic), {"privatespectrallda__random_state": [0]}
+        )
+        by_itself = PrivateSearchCV(topic, {"random_state": [0]}).forecast(9000, n_features=n_words)
+        assert search.forecast(9000).width == by_itself.width
+
+
 @pytest.mark.parametrize("epsilon", [0.1, INF])
 def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(epsilon):
     budget = BudgetAccountant()
