@@ -25,7 +25,7 @@ from sktensor_dp import (
     check_inputs,
     input_check,
 )
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 
 __all__ = ["ABLATIONS", "run"]
 

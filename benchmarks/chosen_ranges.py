@@ -25,7 +25,7 @@ from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion, PrivateGaussianMixture
 from sktensor_dp.privacy.answer import Answer
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.query import bins_of
 from sktensor_dp.spectral_lda import defaults

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from benchmarks.ratings import Ratings, held_out
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCPCompletion
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 
 __all__ = ["by_dpals", "by_persons", "drawn_table"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from benchmarks.power_method import Floats
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 
 __all__ = ["leaf_means", "lsh_tree_means"]
 

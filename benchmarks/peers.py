@@ -46,7 +46,7 @@ from benchmarks.topics_and_gibbs import by_prior, completion, documents_of
 from benchmarks.words import by_votes, newsgroups_texts, one_round, texts_of
 from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture
 from sktensor_dp.data.counts import CountChunk
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.published import gradient_perturbation, input_perturbation, output_perturbation
 from sktensor_dp.published.completion import SGDSettings
 from sktensor_dp.published.spectral_lda import CorpusMoments

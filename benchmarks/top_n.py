@@ -34,7 +34,7 @@ from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCPCompletion, PrivateSpectralLDA
 from sktensor_dp.metrics import recall_at_k
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.tensor.arrays import blocks
 
 __all__ = ["run"]

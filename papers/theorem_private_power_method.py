@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tensor_diagnostics import cp_contraction
 from verdicts import Claim, closeness, graded, plus_minus, short
 
-from sktensor_dp.privacy.conversions import gaussian_epsilon
+from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.published.power_method import noise_multiplier, power_method_loop
 from sktensor_dp.tensor import robust_tensor_power_method
 

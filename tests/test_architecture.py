@@ -49,11 +49,12 @@ CORE = {
     "noise_sampler": core(""),
     "unsafe": core("/exceptions"),
     "noise_source": core("noise_sampler unsafe"),
-    "conversions": core(""),
-    "plan": core("conversions"),
+    "calibration": core(""),
+    "zcdp": core("calibration"),
+    "plan": core("calibration"),
     "composition": core("plan"),
     "odds": core(""),
-    "selection": core("conversions noise_source plan"),
+    "selection": core("calibration noise_source plan"),
     "partition_selection": core("noise_source plan /queries.laws"),
     "report": core("/checks composition plan selection /queries.laws"),
     # It reads what anyone may have written, and adds it up without data or noise.
@@ -62,12 +63,12 @@ CORE = {
         "/checks /exceptions mechanisms.sigma_of composition plan report statement_schema "
         "/queries.laws"
     ),
-    "ledger_entries": core("/exceptions conversions plan"),
+    "ledger_entries": core("/exceptions calibration plan zcdp"),
     "ledger": core("/exceptions plan ledger_entries"),
-    "budget_parts": core("/exceptions conversions plan ledger_entries"),
+    "budget_parts": core("/exceptions calibration plan ledger_entries"),
     "accountant": core("/checks /exceptions budget_parts ledger plan ledger_entries"),
     "mechanisms": core(
-        "conversions noise_source plan /queries.laws /queries.query.Coordinates /tensor"
+        "calibration noise_source plan /queries.laws /queries.query.Coordinates /tensor"
     ),
     "unit_assignment": core("noise_source /data.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
@@ -80,14 +81,14 @@ CORE = {
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = core(
-    "accountant answer conversions composition odds payer plan report session "
+    "accountant answer calibration composition odds payer plan report session "
     "ledger_entries.LedgerEntry statement.load_statement statement.strict_json unit_assignment"
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {
-    "published": core("conversions noise_source"),
+    "published": core("calibration noise_source"),
     "cli": core(
-        "accountant conversions composition ledger odds payer plan report ledger_entries "
+        "accountant calibration composition ledger odds payer plan report ledger_entries "
         "statement statement_schema"
     ),
 }

@@ -22,7 +22,7 @@ from sktensor_dp.input_check import (
     sigmas_of_check,
     stopped_by_noise,
 )
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 
 PERSONS = np.arange(30_000) // 3
 

@@ -30,7 +30,7 @@ from sktensor_dp.input_check import (
     stopped_by_noise,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, person_of
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from sktensor_dp.checks.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.concurrences import stand_out
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.mechanisms import PIECEWISE_EPSILONS, piecewise_deviation
 from sktensor_dp.privacy.plan import (
     HISTOGRAM_FRACTION,

@@ -41,7 +41,7 @@ from sktensor_dp.estimator.scoring import check_scoring_of_tools
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.payer import (
     IN_GROUPS,
     NEEDS_PAYER,

@@ -23,7 +23,7 @@ from sktensor_dp.mixtures.nonnormal import NonnormalColumns
 from sktensor_dp.mixtures.scores import FOR_MEANS, TOGETHER, n_scores
 from sktensor_dp.mixtures.skewness import scales_of_shifts
 from sktensor_dp.mixtures.start import TRIES
-from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
+from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.norm_histogram import NormHistogram

@@ -8,8 +8,8 @@ from sklearn.base import BaseEstimator
 
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.composition import Composition, Part
-from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport

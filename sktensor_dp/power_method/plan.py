@@ -9,7 +9,7 @@ from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
 from sktensor_dp.power_method import defaults
-from sktensor_dp.privacy.conversions import spherical_spread
+from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, with_histogram
 from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.samples import (

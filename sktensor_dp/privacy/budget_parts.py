@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sktensor_dp.exceptions import BudgetError
-from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.ledger_entries import Balance, LedgerEntry, Spending
 from sktensor_dp.privacy.plan import ROUNDING, THRESHOLD_FRACTION, PrivacyCost
 

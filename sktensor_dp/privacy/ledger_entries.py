@@ -13,15 +13,14 @@ from typing import NamedTuple
 from scipy.special import ndtri
 
 from sktensor_dp.exceptions import BudgetError
-from sktensor_dp.privacy.conversions import (
+from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
+from sktensor_dp.privacy.plan import ROUNDING, THRESHOLD_FRACTION, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.zcdp import (
     epsilon_of_rho,
-    gaussian_epsilon,
-    gaussian_mu,
     pure_rho,
     zcdp_epsilon_at_delta,
     zcdp_rho_at_delta,
 )
-from sktensor_dp.privacy.plan import ROUNDING, THRESHOLD_FRACTION, PrivacyCost, ReleasePlan
 
 # Far finer than any planned cost, so that rounding up stays far below ROUNDING.
 UNIT = 10**40

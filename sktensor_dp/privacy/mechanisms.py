@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.privacy.conversions import spherical_spread
+from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries import laws

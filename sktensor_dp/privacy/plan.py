@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TypedDict
 
-from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_misses, gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_misses, gaussian_mu
 
 # Tolerance for the rounding of a budget that is split and added up again.
 ROUNDING = 1e-9

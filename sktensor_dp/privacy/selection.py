@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_mu, least_double
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu, least_double
 from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf
-from sktensor_dp.privacy.conversions import gaussian_epsilon
+from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from sktensor_dp.checks.parameters import OneOf
 from sktensor_dp.data.counts import CountChunk, as_counts
 from sktensor_dp.data.sums import NORM_SLACK
-from sktensor_dp.privacy.conversions import gaussian_epsilon
+from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.published.power_method import (

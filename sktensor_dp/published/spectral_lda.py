@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from sktensor_dp.checks.parameters import Number
 from sktensor_dp.data.counts import CountChunk
-from sktensor_dp.privacy.conversions import gaussian_epsilon
+from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published import single_topic
 from sktensor_dp.published.claims import claim_of_call

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import VERDICTS, Forecast, ReleaseForecast, counted_releases
-from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
+from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.clips import MIN_TOKENS
 from sktensor_dp.queries.count_moments import (

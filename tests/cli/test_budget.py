@@ -8,7 +8,7 @@ import pytest
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import main
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost
 

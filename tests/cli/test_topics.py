@@ -30,7 +30,7 @@ from sktensor_dp.cli.group_forecast import (
 )
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import ListedGroups, public_values, stop_words
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.spectral_lda.share_tables import OF_KEPT_WORDS
 from sktensor_dp.spectral_lda.shares import TopicShares

@@ -17,8 +17,8 @@ from contracts.sensitivities import attained, measured
 from privacy.test_audit_releases import COST, audited
 from replaying import watch
 
+from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.catalogue import CATALOGUE
-from sktensor_dp.privacy.conversions import gaussian_epsilon
 
 HEAD = ("release", "replayed", "moved", "attained", "largest", "law", "epsilon", "claim")
 EXPLAINED = """

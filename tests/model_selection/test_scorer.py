@@ -37,7 +37,7 @@ from sktensor_dp import (
 from sktensor_dp.data.units import Units
 from sktensor_dp.estimator import scoring
 from sktensor_dp.model_selection.scores import RowScores, row_by_row
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 

@@ -35,7 +35,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.accountant import charges_by_fit
-from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.ledger_entries import LedgerEntry, charges_of
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, ReleasePlan

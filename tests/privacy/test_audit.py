@@ -20,7 +20,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.privacy.audit import AuditResult, audit, audit_samples, worst_case
-from sktensor_dp.privacy.conversions import gaussian_epsilon
+from sktensor_dp.privacy.calibration import gaussian_epsilon
 
 SURE = 1 - 1e-6
 

@@ -19,8 +19,8 @@ from sktensor_dp.data.entries import EntryChunks, IndexSet
 from sktensor_dp.data.samples import SampleChunk, as_samples
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.audit import AuditResult, audit_samples
+from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.catalogue import CATALOGUE
-from sktensor_dp.privacy.conversions import gaussian_epsilon
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.clips import Clip, CountNorm
 from sktensor_dp.queries.count_moments import WordFrequencies

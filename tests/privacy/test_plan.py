@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 
 EPSILONS = (1e-3, 0.1, 1.0, 7.0, 100.0, 700.0)

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sktensor_dp import BudgetAccountant
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
-from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan, budget_fractions
 from sktensor_dp.privacy.report import PrivacyReport

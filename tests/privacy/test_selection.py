@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import chisquare, geom
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
 from sktensor_dp.privacy.selection import (
     secret_trials,
     selection_delta,

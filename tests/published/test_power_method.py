@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sktensor_dp.privacy.conversions import gaussian_delta
+from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.published import online_tensor_power_method, private_tensor_power_method
 from sktensor_dp.published.power_method import noise_multiplier, noisy_columns, power_method_loop

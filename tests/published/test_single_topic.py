@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from plain_moments import exact_corpus
 
-from sktensor_dp.privacy.conversions import gaussian_delta
+from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.published import agn, agn_of_words, avn, avn_of_words, dp_tpm, single_topic
 from sktensor_dp.published.power_method import noise_multiplier
 

@@ -23,7 +23,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.cli.group_forecast import FEW_TEXTS, GroupForecast, topics_seen
 from sktensor_dp.privacy.answer import Answer
-from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.spectral_lda.fitted import AS_MANY
 from sktensor_dp.spectral_lda.share_noise import noise_by_topic
 from sktensor_dp.spectral_lda.share_tables import (

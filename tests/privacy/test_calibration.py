@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from sktensor_dp import BudgetAccountant
-from sktensor_dp.privacy.conversions import (
+from sktensor_dp.privacy.calibration import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,

@@ -1,8 +1,7 @@
-r"""Conversions between (epsilon, delta), mu of Gaussian differential privacy, and rho.
+"""Calibration of noise: the mu and epsilon of Gaussian noise, and the spread of spherical noise.
 
-Budgets are split as fractions of ``mu ** 2``, and converted once. Where pure releases are many, all
-costs are counted as ``rho`` of zero-concentrated differential privacy
-(docs/proofs/composition.md).
+For sensitivity ``s``, Gaussian noise of deviation ``s / gaussian_mu(epsilon, delta)`` is
+(epsilon, delta)-DP. Budgets are split as fractions of ``mu ** 2``.
 """
 
 import math
@@ -10,7 +9,6 @@ import struct
 from collections.abc import Callable
 from functools import lru_cache
 
-from scipy.optimize import minimize_scalar
 from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri
 
 # For smaller mu a difference over an interval of length mu is computed as a derivative.
@@ -20,7 +18,7 @@ LARGE = 1e9
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    r"""Smallest delta for which a ``mu``-GDP mechanism is (epsilon, delta)-DP."""
+    """Smallest delta for which a ``mu``-GDP mechanism is (epsilon, delta)-DP."""
     # Balle & Wang (2018), theorem 8: delta = Phi(-near) - exp(epsilon) Phi(-far), where
     # Phi(-x) = erfc(x sqrt_half) / 2 = exp(-x**2 / 2) erfcx(x sqrt_half) / 2.
     mu, epsilon, sqrt_half = float(mu), float(epsilon), math.sqrt(0.5)
@@ -82,66 +80,6 @@ def gaussian_misses(mu: float, false_positive_rate: float) -> float:
     """Least false-negative rate of a test between neighbours of a ``mu``-GDP mechanism."""
     # Dong, Roth & Su (2022), equation 5.
     return float(ndtr(-ndtri(false_positive_rate) - mu))
-
-
-def pure_rho(epsilon: float) -> float:
-    """Smallest rho for which every epsilon-DP mechanism is rho-zCDP."""
-    # Harrison & Manurangsi (2025); docs/proofs/composition.md.
-    return epsilon * math.tanh(epsilon / 2)
-
-
-def epsilon_of_rho(rho: float) -> float:
-    """Largest epsilon for which every epsilon-DP mechanism is rho-zCDP."""
-    if rho <= 0 or math.isinf(rho):
-        return max(rho, 0.0)
-    return math.nextafter(least_double(lambda epsilon: pure_rho(epsilon) > rho), 0.0)
-
-
-@lru_cache(maxsize=1024)
-def zcdp_epsilon_at_delta(rho: float, delta: float) -> float:
-    """Smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP."""
-    if rho == 0:
-        return 0.0
-    if math.isinf(rho) or delta <= 0:
-        return math.inf
-    # epsilon = divergence of order 1 + m, at most (1 + m) rho, + conversion.
-    epsilon = _minimum(lambda m: (1 + m) * rho + _conversion(m, delta), math.sqrt(rho), delta)
-    return max(epsilon, 0.0)
-
-
-@lru_cache(maxsize=1024)
-def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
-    """Largest known rho for which rho-zCDP implies (epsilon, delta)-DP."""
-    if math.isinf(epsilon):
-        return math.inf
-    if delta <= 0:
-        return 0.0
-    # Start from the rho of a simpler bound, epsilon = rho + 2 sqrt(rho) tail.
-    tail = math.sqrt(-math.log(delta))
-    root = epsilon / (math.hypot(tail, math.sqrt(epsilon)) + tail)
-    if root == 0:
-        return 0.0
-    # rho is the largest (epsilon - conversion) / (1 + m): find the least of its negative.
-    negative_rho = _minimum(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), root, delta)
-    return max(-negative_rho, 0.0)
-
-
-def _conversion(more: float, delta: float) -> float:
-    """Difference of epsilon at `delta` and the Rényi divergence of order ``1 + more``."""
-    # Canonne, Kamath & Steinke (2020), proposition 12.
-    return (-math.log(delta) - math.log1p(more)) / more - math.log1p(1 / more)
-
-
-def _minimum(value: Callable[[float], float], root: float, delta: float) -> float:
-    """Minimum of `value` over Rényi orders ``1 + m`` near the best for ``rho = root ** 2``."""
-    # First guess: the minimum of the leading terms, m rho - log(delta) / m. The best order is
-    # looked for within a factor of e^5; any order gives a valid bound.
-    guess = math.log(min(max(math.sqrt(-math.log(delta)) / root, 1e-3), 1e150))
-    best = minimize_scalar(
-        lambda log: value(math.exp(log)),
-        bounds=(guess - 5, guess + 5), method="bounded", options={"xatol": 1e-9, "maxiter": 200},
-    )  # fmt: skip
-    return float(best.fun)
 
 
 def least_double(holds: Callable[[float], bool]) -> float:
