@@ -23,7 +23,7 @@ from sktensor_dp import (
     NotEnoughDataError,
     PrivateGaussianMixture,
     check_inputs,
-    input_check,
+    private_check,
 )
 from sktensor_dp.privacy.calibration import gaussian_mu
 
@@ -33,7 +33,7 @@ N_COLUMNS, DELTA, DRAWS = 4, 1e-6, 4
 # Number of rows, epsilon, and share of rows with a code.
 SETS = ((20_000, 0.5, 0.0), (20_000, 0.5, 0.01), (10_000, 1.0, 0.01), (4000, 4.0, 0.01))
 ABLATIONS = [
-    Ablation(f"MOST_FRACTION = {most}", (), {"input_check.MOST_FRACTION": most})
+    Ablation(f"MOST_FRACTION = {most}", (), {"private_check.MOST_FRACTION": most})
     for most in (0.01, 0.16)
 ]
 
@@ -51,7 +51,7 @@ def error(n: int, epsilon: float, coded: float, seed: int) -> float:
         given = {f"given {column}": fits | True for column in range(N_COLUMNS)}
         tests = given | {str(column): fits | (column > 0) for column in range(N_COLUMNS)}
         mu = gaussian_mu(epsilon, DELTA)
-        part = input_check.fraction_of_check(n, mu, len(tests), N_COLUMNS, "replace_one")
+        part = private_check.fraction_of_check(n, mu, len(tests), N_COLUMNS, "replace_one")
         of_check, rest = budget.split([part, 1 - part])
         with reproducible_noise(seed * DRAWS + draw):
             try:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     )
     from sktensor_dp.data.labels import normalise_labels
     from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
-    from sktensor_dp.input_check import check_inputs
     from sktensor_dp.model_selection import (
         PrivateKFold,
         PrivateSearchCV,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport
     from sktensor_dp.privacy.statement import load_statement
     from sktensor_dp.privacy.unsafe import unsafe_recorded_releases, unsafe_seeded_noise
+    from sktensor_dp.private_check import check_inputs
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
     from sktensor_dp.text import PrivateCountVectorizer
 else:
@@ -56,7 +56,7 @@ else:
         "PrivateTuckerCompletion": "completion",
         "RowIndex": "completion",
         "UnitParameters": "completion",
-        "check_inputs": "input_check",
+        "check_inputs": "private_check",
         "load_statement": "privacy.statement",
         "make_private_scorer": "model_selection",
         "normalise_labels": "data.labels",

@@ -21,7 +21,7 @@ LAYERS = (
         *("completion", "gaussian_mixture", "power_method", "spectral_lda", "text"),
         *(
             "model_selection",
-            "input_check",
+            "private_check",
             "published",
             "topic_page",
             "plotting",

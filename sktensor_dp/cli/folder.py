@@ -22,11 +22,11 @@ from sktensor_dp.cli.manifest import (
 )
 from sktensor_dp.cli.total import at_enough_delta, on_given_back, summary_of
 from sktensor_dp.exceptions import BudgetError
-from sktensor_dp.input_check import InputCheck
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.ledger_entries import Balance, LedgerEntry, Spending, check_one_unit
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
+from sktensor_dp.private_check import InputCheck
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
 OTHER_FOLDERS = (

@@ -26,11 +26,11 @@ from sktensor_dp.gaussian_mixture.intervals import (
     reach_of,
 )
 from sktensor_dp.gaussian_mixture.plan import OF_ONE_SIZE, no_intervals_by, strength
-from sktensor_dp.input_check import SEVERAL_ROWS
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.private_check import SEVERAL_ROWS
 from sktensor_dp.tensor.arrays import Floats
 
 CENTRES = (

@@ -20,7 +20,12 @@ from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_labels
 from sktensor_dp.datasets.own_files import read_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
-from sktensor_dp.input_check import (
+from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
+from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, person_of
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.private_check import (
     SEVERAL_ROWS,
     USELESS,
     InputCheck,
@@ -29,11 +34,6 @@ from sktensor_dp.input_check import (
     sigmas_of_check,
     stopped_by_noise,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
-from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, person_of
-from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.report import PrivacyReport
 
 # Options of one call of the command, on which nothing that it learns depends.
 ONE_CALL = {

@@ -44,10 +44,10 @@ from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.input_check import SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.private_check import SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.fitted import AS_MANY, on_more
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, most_of

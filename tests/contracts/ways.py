@@ -24,7 +24,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.input_check import InputCheck
+from sktensor_dp.private_check import InputCheck
 from sktensor_dp.spectral_lda.share_tables import columns_of
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.tensor import symmetric_outer_sum

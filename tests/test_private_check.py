@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataError, check_inputs
-from sktensor_dp.input_check import (
+from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.private_check import (
     ALL,
     LONGEST,
     MOST_FAIL,
@@ -22,7 +23,6 @@ from sktensor_dp.input_check import (
     sigmas_of_check,
     stopped_by_noise,
 )
-from sktensor_dp.privacy.calibration import gaussian_mu
 
 PERSONS = np.arange(30_000) // 3
 
