@@ -2,8 +2,8 @@
 
 Pairs of words show some topics for sure; steps start from others, too, that noise may have made.
 Each step's expected counts are compared with those of documents drawn from the sure topics alone.
-The words of a true topic exceed these in every step, while noise differs from step to step. They
-exceed them by no less than in documents drawn from all topics; errors of the sure topics give less.
+A true topic's counts are larger than these in every step, while noise differs from step to step;
+and by no less than in documents drawn from all topics, while errors of the sure topics give less.
 """
 
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ class Candidates:
         # Sure topics get the words of the others.
         sure = joint[: self.n_sure]
         sure = sure * (frequencies / np.maximum(sure.sum(axis=0), 1e-300))
-        # Draw documents of sure topics twice, which shows the error of drawing, and of all topics.
+        # Draw documents of sure topics twice, which shows the error of drawing; of all topics once.
         first, second, of_all = (
             _drawn_counts(query, noisy.value, probabilities, start.length, rng)
             for probabilities in (sure, sure, joint)
@@ -114,9 +114,9 @@ class Candidates:
 def _drawn_counts(
     query: ExpectedCounts, released: Floats, joint: Floats, length: float, rng: np.random.Generator
 ) -> Floats:
-    """Counts (k, d) that a query gives of drawn documents, scaled to the tokens of `released` ones.
+    """Counts (k, d) that a query gives of drawn documents, scaled to the tokens of `released`.
 
-    Documents are drawn of topics and words of `joint` probabilities.
+    Topics and words of the documents have the `joint` probabilities (k, d), up to a factor.
     """
     concentration = 0.0 if query.single else float(query.prior.sum())
     joint = np.maximum(joint, 1e-100)  # its quotients do not underflow

@@ -137,8 +137,8 @@ class PrivateSpectralLDA(
         topic j by some x[i, j]; entry [j, i, l] is the covariance of x[i, j] and x[l, j]. A priori
         topics may hold a fifth of others; this is what released counts leave of that deviation,
         or of a larger one that they suggest. Intervals of :meth:`shares_by` allow for
-        it. None without EM steps with noise, of more than 100 topics, and where one is left
-        or counts of tokens are noise alone.
+        it. None for fits without noise or EM steps, of one topic or more than 100, and where
+        counts of tokens are noise alone.
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one, or
         took short documents to have one topic each, ``privacy_report_.notes`` say so.
@@ -530,8 +530,8 @@ class PrivateSpectralLDA(
             documents. A person counts by documents, up to a bound.
         texts_per_person : float or "auto", default="auto"
             With `groups`: bound on what a person adds, as the Euclidean norm of their sums of
-            shares (their number if ``delta=0``): a public guess of the number of documents of a
-            person, as nobody with fewer is scaled down. ``"auto"`` chooses it by a noisy
+            shares (the number of documents if ``delta=0``): a public guess of how many documents a
+            person has, as nobody with fewer is scaled down. ``"auto"`` chooses it by a noisy
             histogram, at a fifth of the budget, and adds what lies beyond a smaller bound as far
             as noise shows that it differs.
         epsilon, delta : float, default=1.0 and 1e-6
@@ -553,8 +553,9 @@ class PrivateSpectralLDA(
         Raises
         ------
         NotEnoughDataError
-            If noise would hide how many documents groups have, or the share of each topic that is
-            seen, where the number of units is public and not `anyway`; nothing is charged.
+            If the model has a single topic; or if noise would hide how many documents groups have,
+            or the share of each topic that is seen, where the number of units is public and not
+            `anyway`. Nothing is charged.
         TypeError, ValueError, BudgetError
             As :meth:`fit`, or if `by` and `values` do not go together; nothing is charged.
 
@@ -743,7 +744,7 @@ class PrivateSpectralLDA(
 
 
 def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
-    """Neighbouring data sets for an audit, of documents of one of two words each."""
+    """Neighbours for an audit: documents that each repeat one of two words; the first differs."""
     n_documents = n_units or 1000
     counts = np.zeros((n_documents, 2), dtype=np.int64)
     half = n_documents // 2 + 1
@@ -757,6 +758,6 @@ def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
 
 
 def _difference(fitted: Any) -> float:
-    """Difference of the frequencies of the two words in the model; all moments contribute to it."""
+    """Frequency in the model of the second of two words, less that of the first."""
     frequencies = fitted._shares @ fitted.components_
     return float(frequencies[1] - frequencies[0])

@@ -47,8 +47,8 @@ class FittedTopics:
     coherence: Floats | None = None
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
-    # (k, k, k): of what texts of one topic and texts of another give topic j too much, [j] is the
-    # covariance; None for none.
+    # (k, k, k): entry [j, i, l] is the covariance of what texts of topic i, and texts of topic l,
+    # give topic j too much; None if it was not estimated.
     mixing_covariance: Floats | None = None
     # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps of several
     # topics were made.
@@ -111,7 +111,10 @@ def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], ND
 
 
 def hidden_by_noise(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
-    """Mask (k,) of topics without a word that is, beyond noise, more likely there than overall."""
+    """Mask (k,) of topics without a word that is, beyond noise, more likely there than overall.
+
+    Without noise none is hidden.
+    """
     is_noisy = std is None or bool(std.any())
     return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & is_noisy)
 
@@ -185,7 +188,10 @@ def warnings_of_more(n_seen: int, n_asked: int) -> tuple[Warning, ...]:
 
 
 def on_more(n_seen: int, n_asked: int) -> str:
-    """Say that there are more topics than `n_asked`, or may be; "" if fewer are seen."""
+    """Say that there are more topics than `n_asked`, or may be.
+
+    "" if fewer can be seen than were asked for, or the only one.
+    """
     if n_seen <= n_asked:
         return AS_MANY * (n_seen == n_asked > 1)
     return (

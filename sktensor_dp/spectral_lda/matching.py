@@ -48,7 +48,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """Average of released counts, and what it is of."""
+    """Average of the counts that EM steps released, and their queries."""
 
     steps: tuple[Step, ...]
     mean: Floats  # (k, d): counts of a unit, divided by `scales`
@@ -131,7 +131,8 @@ class _Task:
     ) -> None:
         self._start, self._released, self._concentration = start, released, concentration
         k, eye = len(start.topics), np.eye(len(start.topics))
-        # (q, k, k): of move m topic i gets `moves[m, i, j]` times its own share of topic j.
+        # (q, k, k): moves. Move m gives topic i `moves[m, i, j]` of topic j, in units of the share
+        # of topic i.
         each = eye[:, :, None] * eye[:, None]
         own = np.concatenate([each, eye[:, :, None] * start.weights - each])
         self.moves = np.eye(k * k).reshape(-1, k, k) if k <= MOST_PAIRED else own
@@ -157,7 +158,7 @@ class _Task:
         Each move has a deviation, and moves of a topic towards the mean, and in size, one more: of
         one topic that dominates, all others may hold a good part.
         """
-        spreads = self._spread * 0.1 * 2.0 ** np.arange(7)
+        spreads = self._spread * 0.1 * 2.0 ** np.arange(7)  # up to six times the usual one
         priors = [
             each**2 * np.eye(len(drawn.at)) + of_blurs**2 * self._blurs @ self._blurs.T
             for each in spreads[:4] for of_blurs in [0.0, *spreads]
@@ -176,6 +177,7 @@ class _Task:
         )  # fmt: skip
 
     def _concentration_at(self, at: Floats) -> float:
+        """Concentration after moves."""
         mixtures = self._mixtures(at)
         sums = np.maximum(mixtures.sum(axis=1), 1e-9)
         return self._concentration(sums / sums.sum(), mixtures / sums[:, None])
@@ -292,8 +294,8 @@ class _Task:
     ) -> Floats:
         """For each topic, covariances (k, k) of what texts of two topics give it too much.
 
-        Those of the posterior, where topics may be off by more than the `prior` that counts tell,
-        and by a move that was `not_made`.
+        They are of the posterior of moves under `prior` and, on top of it, the usual deviation; a
+        move that counts suggest and that was `not_made` is an error, too.
         """
         precision = drawn.information / max(drawn.misfit, 1.0)
         precision += np.linalg.inv(prior + self._spread**2 * np.eye(len(drawn.at)))

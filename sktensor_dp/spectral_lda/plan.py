@@ -102,11 +102,11 @@ def plan_topics(
     # Number of documents times the mu of one Gaussian release at the whole budget, with a usual
     # delta in place of 0.
     n_effective = math.inf if exact else n_samples * gaussian_mu(epsilon, delta or 1e-6)
-    clipped = min(defaults.CLIPPED, defaults.N_CLIPPED / n_effective)
+    clipped_fraction = min(defaults.CLIPPED, defaults.N_CLIPPED / n_effective)
     in_word_space = perturbation == "moment_tensor"
-    n_numbers = n_features * n_components
     # All moments are fitted jointly where words are few and documents many.
-    matches = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
+    enough_to_match = defaults.MATCH_FROM * n_features * n_components
+    matches = n_features <= defaults.JOINT_WORDS and n_effective >= enough_to_match
     kind = "few_words" if matches else "many_words"
     if in_word_space:
         kind = "word_space"
@@ -122,7 +122,7 @@ def plan_topics(
     return TopicPlan(
         n_components=min(n_components, n_features), n_words=n_words,
         all_words=n_words == n_features, triples=triples, match_moments=matches,
-        clip_quantile=1 - clipped if matches else defaults.LOW_QUANTILE,
+        clip_quantile=1 - clipped_fraction if matches else defaults.LOW_QUANTILE,
         multiplies_pairs=exact and n_words > max_words,
         n_refinements=n_steps, n_single=n_single,
         releases=_release_plan(epsilon, delta, fractions, triples, n_steps, limits), limits=limits,
@@ -134,16 +134,17 @@ def _steps(n_steps: int | None, exact: bool, delta: float, kind: str) -> tuple[i
 
     `exact` is without noise, `kind` a key of defaults.FRACTIONS.
     """
-    if n_steps is not None:
-        # Without noise, the first half of steps on many words take one topic, as by default.
-        return n_steps, n_steps // 2 if exact and kind == "many_words" else 0
-    if kind != "many_words":
-        return 0, 0
-    if exact:
-        return 2 * defaults.EXACT_STEPS, defaults.EXACT_STEPS
-    # Costs of pure noise add up, those of Gaussian noise add up as squares: fewer steps if delta is
-    # 0.
-    return defaults.STEPS if delta > 0 else max(round(defaults.STEPS**0.5), 1), 0
+    if n_steps is None:
+        if kind != "many_words":
+            n_steps = 0
+        elif exact:
+            n_steps = 2 * defaults.EXACT_STEPS
+        elif delta > 0:
+            n_steps = defaults.STEPS
+        else:  # costs of pure noise add up, those of Gaussian noise as squares: fewer steps
+            n_steps = max(round(defaults.STEPS**0.5), 1)
+    n_single = n_steps // 2 if exact and kind == "many_words" else 0
+    return n_steps, n_single
 
 
 def _fractions(kind: str, n_steps: int, triples: str | None) -> dict[str, float]:
@@ -308,7 +309,7 @@ class TopicForecast(Forecast):
 
     @property
     def _from(self) -> str:
-        """Words for the number of documents from which half of all fits see most topics."""
+        """Number of documents from which on half of all fits see most topics, in words."""
         k = self.n_components
         seen = f"{most_of(k)} or more" if most_of(k) < k else "all"
         of_topics = f"{seen} of {counted(k, self.component)}"
@@ -360,9 +361,9 @@ def forecast_topics(
     plan: TopicPlan, n_samples: int, n_features: int, n_kept: int, document_length: float,
     concentration: float | None, pure: bool, neighbours: str,
 ) -> TopicForecast:  # fmt: skip
-    """Forecast noise and signal of each planned release; `pure` means delta = 0.
+    """Forecast noise and signal of each planned release, and how many topics a fit sees.
 
-    A vocabulary leaves `n_kept` of `n_features` words.
+    A vocabulary leaves `n_kept` of `n_features` words; `pure` means delta = 0.
     """
     releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
     length, k = max(document_length, 2.0), plan.n_components
@@ -386,13 +387,14 @@ def forecast_topics(
     frequencies = 1 / (np.arange(n_words) + OFFSET) / math.log1p(n_features / OFFSET)
     sampling = bulk_edge(0.0, 0.0, sampling_of_pairs(length, n_samples, n_words), frequencies) / 2
     least = least_over_half_edge(n_words) * math.hypot(pairs.noise, sampling)
-    # Topics have three words each or more.
+    # Topics have three words each or more; fits of several topics see two at least, or none.
     n_possible = n_kept // 3 if k > 1 else 1
-    if document_length < plan.least_tokens or n_possible < 2 <= k:
+    too_few_words = k > 1 and n_possible < 2
+    if document_length < plan.least_tokens or too_few_words:
         n_possible = 0
     found = SeenTopics(k, n_possible, math.inf if least == 0 else pairs.signal / least)
-    # Half of all fits see most topics from that number on at which noise and sampling, relative to
-    # the signal and times `at_half`, are 1 together.
+    # Half of all fits see most topics from the number of documents on at which hypot(noise,
+    # sampling) * at_half is 1.
     at_half = strength_of_half(k, most_of(k)) * least_over_half_edge(n_words) / pairs.signal
     needed = n_samples * _relative_number(pairs.noise * at_half, sampling * at_half)
     can_be_seen = n_possible >= k
@@ -405,10 +407,9 @@ def forecast_topics(
 
 
 def _relative_number(noise: float, sampling: float) -> float:
-    """Number of documents, relative to that of a forecast, from which a signal stands out.
+    """Solution x of ``(noise / x)^2 + sampling^2 / x = 1``.
 
-    `noise` and `sampling` are relative to the signal; their squares add up, and fall with the
-    square of the number and with the number.
+    It is a number of documents relative to that at which errors are `noise` and `sampling`.
     """
     return (sampling**2 + math.hypot(sampling**2, 2 * noise)) / 2
 
@@ -431,7 +432,7 @@ def _compared(
     plan: TopicPlan, n_features: int, n_kept: int, length: float, concentration: float, *,
     pure: bool,
 ) -> dict[str, Compared]:  # fmt: skip
-    """Statistic of each release and its signal, for topics as strong as those of ordinary texts."""
+    """Statistic, noise and signal of each release by its name, for ordinary texts."""
     # Effective number of words of a topic: one over the sum of its squared probabilities.
     words_per_topic = 100
     k = plan.n_components
@@ -476,8 +477,8 @@ def pair_norm(
     repeats = (1 / words_each + concentration * of_all) / (1 + concentration)
     tokens = length
     if not plan.all_words:
-        # Of a document's tokens a binomial number are released words. Where the clip is a quantile
-        # q of documents, forecasts take the quantile 1 - q of this number.
+        # Of a document's tokens a binomial number are released words. Where clips are at the
+        # quantile q of norms, forecasts take the quantile 1 - q of this number.
         part = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)
         above = float(ndtri(1 - plan.clip_quantile)) * math.sqrt(length * part * (1 - part))
         tokens = min(max(length * part + above, 2.0), length)

@@ -208,7 +208,8 @@ class _SpectralFit:
             )
         else:
             E2 = answer.over(total)
-            # Noise is of masses: a pair's mass is twice its entry.
+            # Noise is of masses: twice the entry for two words, DIAGONAL_WEIGHT times it for a
+            # word with itself.
             released = ReleasedPairs(
                 E2.value, E2.value.__matmul__, E2.sigma / 2, E2.sigma / DIAGONAL_WEIGHT
             )
@@ -224,7 +225,7 @@ class _SpectralFit:
     def _frequencies_and_total(
         self, words: NDArray[np.intp] | None, product: Callable[[Floats], Floats]
     ) -> tuple[Floats, float, float]:
-        """Frequencies of words, their sigma, and `total`: pairs are released as this times E2."""
+        """Frequencies of words, their sigma, and the `total` that divides released pairs to E2."""
         if words is None:
             return self._frequencies.value, self._frequencies.sigma, self._length
         frequencies = self._unigram[words]  # denoised: no noise variance to subtract
@@ -357,7 +358,7 @@ class _SpectralFit:
         return self._on_all_words(pairs, topics, weights, concentration, std)
 
     def _release_triples(self, pairs: WhitenedPairs) -> tuple[Floats, Answer]:
-        """Release the third moment in a basis of released values; return basis (d, m) and moment.
+        """Return a basis (n_words, k) made of released values, and the third moment released in it.
 
         The moment is divided by `pairs.total`, as E2 is.
         """

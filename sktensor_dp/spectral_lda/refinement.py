@@ -75,7 +75,7 @@ class StepAverage:
         return np.outer(counts.sum(axis=1), counts.sum(axis=0) / total) / self.scales
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
-        """Averaged counts less their echo, and the deviation of their noise."""
+        """Averaged counts (k, d), with noise less their echo, and the deviation of their noise."""
         counts: Floats = self.scales * self.mean
         if self.variance == 0:
             return counts, 0.0
@@ -90,9 +90,9 @@ def release_steps(
 ) -> FittedTopics:  # fmt: skip
     """Make the planned EM steps from `start`; each releases expected counts.
 
-    `frequencies` are those of words as released, `clip` is the limit on counts. With noise one
-    topic needs no steps. If one was asked for, or begins a stream, it is released once for the
-    budget of all steps; else the budget has the steps' part back.
+    `frequencies` are those of words as released, `clip` is the limit on counts. A single topic,
+    with noise, needs no steps: a fit that asked for one, or begins a stream, releases it once at
+    the budget of all steps; other fits give that budget back.
     """
     is_noisy = frequencies.sigma > 0
     # What counts of each word are divided by before clipping; None for nothing.
@@ -129,8 +129,8 @@ def release_steps(
             fitted, *average.without_echo(), frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
         )  # fmt: skip
-    # Topics are given up after the last step alone: noise of one hides tokens of topics that are
-    # there, and without these topics others would take their words.
+    # Topics are left out after the last step, by all steps: the noise of a single step may hide
+    # the tokens of a topic that is there, whose words the others would then take.
     kept = beyond_noise_of_tokens(*average.without_echo())
     average, candidates, weights = average.of(kept), candidates.of(kept), fitted.weights[kept]
     fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())
@@ -164,10 +164,10 @@ def _last_estimate(
 def _concentration_of(
     ask: Session, options: TopicOptions, pairs: WhitenedPairs, fitted: FittedTopics
 ) -> Concentration:
-    """Concentration by which mixtures of topics explain the pairs.
+    """Function that gives the concentration by which mixtures of the topics explain the pairs.
 
-    It is that of the fit if it was given, is 0, or is not told by pairs. Otherwise it is a function
-    of their shares (k,), and of mixtures (k, k) of the fitted topics.
+    Its arguments are shares (k,) and mixtures (k, k) of the fitted topics. Where the concentration
+    was given or is 0, or pairs do not tell it, it gives that of `fitted`.
     """
     explained = None
     if options.concentration is None and fitted.concentration > 0:
@@ -240,7 +240,8 @@ def m_step(
 ) -> FittedTopics:  # fmt: skip
     """Topics, shares and word frequencies that noisy expected counts of an EM step give.
 
-    `frequencies` are another estimate, with its noise: those released, or those of a stream so far.
+    `frequencies` are another estimate of those of words, with its noise: as released, or of a
+    stream so far.
     """
     topics, unigram, weights = denoise_topics(
         counts, sigma, frequencies, frequencies_sigma, expected=public_frequencies

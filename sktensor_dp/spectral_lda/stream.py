@@ -28,8 +28,8 @@ def fit_em_step(
     fitted, order = stream.fitted, count_order(ask)
     clip = Clip(CountNorm(order), limits["counts"])
     noisy = ask(query_of_step(ask, fitted.topics, fitted.weights, fitted.concentration, clip))
-    # Variance by sampling of all counts of a document together: about its number of tokens, which
-    # the L1 limit bounds, or the squared norm of its counts, which the L2 limit does.
+    # Sampling variances of a document's counts add up to its number of tokens, about. The L1 limit
+    # bounds that; so does the square of the L2 limit, as counts are whole numbers.
     sampling = limits["counts"] ** order
     rate, precisions = _rate(stream, noisy, sampling)
     mean = (1 - rate) * stream.mean + rate * noisy.value
@@ -68,18 +68,18 @@ def _warnings_of_first(stream: TopicStream, n: int, n_components: int) -> tuple[
 
 
 def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, tuple[float, float]]:
-    """Weight of a batch in the running mean; sums of precisions, and of their squares, up to it.
+    """Weight of a batch in the running mean; and the stream's `precisions` after the batch.
 
-    `sampling` is the variance of all counts of a document together.
+    `sampling` is the sum of the sampling variances of a document's counts.
     """
     # Forgetting rate of online EM (Cappe & Moulines, 2009), between 1/2 and 1.
     forgetting = 0.6
 
     def precision(variance: float, n: int) -> float:
-        """Inverse variance of an expected count of `n` documents; in proportion, without noise."""
-        # Sampling is spread over all counts of a document.
-        of_both = variance + sampling / noisy.value.size / n
-        return 1 / of_both if noisy.sigma > 0 else float(n)
+        """Inverse variance of an expected count of `n` documents; without noise just `n`."""
+        if noisy.sigma == 0:
+            return float(n)
+        return 1 / (variance + sampling / noisy.value.size / n)
 
     of_batch = precision(noisy.sigma**2, noisy.n)
     total, squares = stream.precisions
