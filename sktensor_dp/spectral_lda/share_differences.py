@@ -36,7 +36,7 @@ def to_others(shares: Any, level: float, *, sampling: bool) -> Differences:
 
 
 def to_one(shares: Any, place: int, level: float, *, sampling: bool) -> Differences:
-    """Differences of each group's shares to those of the group in a `place` of all."""
+    """Differences of each group's shares to those of the group `values[place]`."""
     one = np.eye(len(shares.hidden_))
     return _contrasts(shares, _of_seen(shares, one - one[place]), level, sampling=sampling)
 

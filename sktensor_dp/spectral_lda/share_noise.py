@@ -57,10 +57,10 @@ def chance_variance(matrix: Floats, inverse: Floats, shares: Floats) -> Floats:
 
 
 def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:
-    """Factor for :meth:`TopicShares.shows`: the larger one of numbers of texts, and of a share.
+    """Factor for :meth:`TopicShares.shows` at which numbers of texts and some topic's share show.
 
-    The share is that of the seen topic that noise hides least. The factor is infinite if no topic
-    is seen, or there is only one.
+    The topic is the seen one that noise hides least. The factor is infinite if no topic is seen, or
+    there is only one.
     """
     k, ratios = model.n_components_, noise_by_topic(model, matrix) / np.maximum(model._shares, TINY)
     least = ratios.min(initial=math.inf, where=~model.hidden() & (k > 1))

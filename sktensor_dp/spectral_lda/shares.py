@@ -125,8 +125,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         The same for what units add from the smaller bound up to `texts_per_person_`; 0 without a
         smaller one.
     confusion_ : ndarray of shape (n_topics, n_topics)
-        Matrix that takes shares in texts to those inferred, by least squares over texts of the
-        model: sums are of such, and `shares_` are what explains them.
+        Matrix that takes shares in texts to those inferred, by least squares over texts drawn from
+        the model. `sums_` are of inferred shares; `shares_` are the shares that explain them.
     without_hidden_ : ndarray of shape (n_topics, n_topics)
         Mixture of the other topics that has the words of a hidden one, a row for each topic;
         others are themselves. A hidden topic may be no more than that: `shares_` count half of
@@ -309,7 +309,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return len(self.values) * self._noise_of_mean(n_units, self._plan(grouped, epsilon))
 
     def expected_chance(self, n_units: int, deviation: float) -> float:
-        """Standard error of a share by chance, for such units of a `deviation` each."""
+        """Standard error of a share by chance, where each unit's own has this `deviation`.
+
+        As for :meth:`expected_noise` texts are spread evenly over groups.
+        """
         return deviation * math.sqrt(len(self.values) / n_units)
 
     def shows(

@@ -13,7 +13,8 @@ from sktensor_dp.topics.documents import drawn_documents
 from sktensor_dp.topics.inference import proportions
 from sktensor_dp.topics.moments import project_rows
 
-# Lengths of documents that are told apart: half octaves. A few tokens more hardly move others.
+# Lengths of documents that are told apart, in tokens: half an octave apart. Longer documents are
+# confused about as little as the longest of these.
 LENGTHS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 # Tokens that are drawn for a length: a share is off by about a hundredth of itself.
 DRAWN = 2**17

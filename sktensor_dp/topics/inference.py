@@ -120,11 +120,9 @@ def _settle(
 def _rows_and_token_sums(
     data: Floats, lengths: NDArray[np.integer]
 ) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-    """Document of each count, (nnz,), and the matrix (n, nnz) that holds the count there.
+    """Document of each count (nnz,), and a matrix (n, nnz) that sums over a document's tokens.
 
-    Documents have these `lengths`, as numbers of different words.
-
-    The matrix times a number for each count sums the numbers over the tokens of each document.
+    `data` are the counts, and `lengths` (n,) numbers of different words of the documents.
     """
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     layout = (data, np.arange(len(data)), pointers)

@@ -1,9 +1,7 @@
 """Standard deviations of topics, from the known noise of released values.
 
-`components_interval` (`spectral_lda/readable.py`) makes intervals of them.
-
-Noise moves topics of documents that mix them at concentration c by 1 + c times as much.
-``python -m benchmarks topic_intervals`` prints the coverage.
+`components_interval` (`spectral_lda/readable.py`) makes intervals of them;
+``python -m benchmarks topic_intervals`` prints their coverage.
 """
 
 import numpy as np
@@ -35,7 +33,8 @@ def std_of_refined(
         mean, variance = posterior_moments(expected_counts[row], centres, sigma)
         counts[row], std[row] = np.maximum(mean, LEAST_SHARE * centres), np.sqrt(variance)
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    # Noise moves topics that documents mix by 1 + c times as much; a single topic mixes with none.
+    # Noise moves topics that documents mix, at a concentration c, by 1 + c times as much; a single
+    # topic mixes with none.
     by_mixing = 1 + concentration if k > 1 else 1.0
     return _at_most_one(by_mixing * (WORDS_SCALE * std / totals))
 
