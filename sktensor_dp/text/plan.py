@@ -280,7 +280,7 @@ def _releases(vectorizer: CountVectorizer, frequencies: bool) -> ReleasePlan:
 
 
 def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
-    """Neighbouring corpora of two sets of words for an audit, with a statistic of both."""
+    """Neighbours for an audit: texts that hold one of two sets of words each; the first differs."""
     n_texts = n_units or 1000
     sides = [" ".join(f"{letter}{i}" for i in range(n_words)) for letter in ("aa", "bb")]
     half = n_texts // 2 + 1

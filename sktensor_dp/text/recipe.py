@@ -30,7 +30,7 @@ def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fi
     # (n_words,): units that hold each word. Where only buckets tell of it, units that hold a word
     # of its bucket: good enough to rank words.
     sizes = np.zeros(0)
-    by_buckets = plan.needed_in_bucket > 0  # not without noise
+    by_buckets = plan.needed_in_bucket > 0  # False without noise
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
         # A document has norm 1 in buckets, and the root of `max_words` in votes: at equal weights a

@@ -121,7 +121,8 @@ def write_topic_page(
     Raises
     ------
     TypeError, ValueError
-        If shares are neither; if names do not fit the model, or the report leaves out shares.
+        If `shares` are neither ``TopicShares`` nor a dict of these; if names do not fit the model,
+        or the report leaves out shares.
 
     Examples
     --------
@@ -177,7 +178,7 @@ def write_topic_page(
 def _checked_shares(
     shares: BaseEstimator | Mapping[str, BaseEstimator] | None, report: PrivacyReport
 ) -> Mapping[str, Any]:
-    """Shares by their headings; an error if they are none, or not in the report."""
+    """Shares by their headings; an error if one is no estimator, or is not in the report."""
     if not isinstance(shares, Mapping):
         shares = {} if shares is None else {"Topics by group": shares}
     for one in shares.values():
@@ -197,7 +198,7 @@ def _checked_shares(
 
 
 def _template(name: str) -> str:
-    """Text of a file of this folder: a part of the page to be filled in, a style or a script."""
+    """Text of a file of this folder: a part of the page to be filled in, or the script."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
