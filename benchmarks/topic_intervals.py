@@ -75,7 +75,6 @@ def fitted(shape: Shape, counts: Corpus, epsilon: float) -> PrivateSpectralLDA:
 
 def deviations(noisy: PrivateSpectralLDA, counts: Corpus) -> Floats:
     """Distances of words above the noise from those after an exact EM step, in deviations."""
-    assert noisy.components_std_ is not None
     topics, std = noisy.components_, noisy.components_std_
     step = ExpectedCounts(topics, noisy.topic_prior_, noisy.doc_topic_prior_ == 0, math.inf)
     chunks = CountChunks(counts.X, *counts.X.shape)

@@ -43,11 +43,9 @@ def test_topics_are_drawn_in_the_order_of_their_shares():
 
 def test_topics_are_drawn_where_they_are_told_to():
     found = model()
-    found.components_std_ = None
     axes = Figure().subplots(len(found.components_))
     display = TopicsDisplay.from_estimator(found, n_words=3, ax=axes)
     assert display.axes_ == list(axes)
-    assert display.low is None
     assert display.words[0] == [str(WORD) for WORD in map(int, display.words[0])]
     with pytest.raises(ValueError, match="one axes for each of"):
         display.plot(axes[:1])

@@ -188,7 +188,7 @@ class TopicsDisplay(Display):
         Title and leading words of each topic, in the order in which they are drawn; there are no
         words where noise hides it, as the title says.
     values, low, high : lists of arrays of numbers
-        Probabilities of the words, and intervals (None where the noise is not known).
+        Probabilities of the words, and intervals; None draws no intervals.
     footer : str
         Line below all charts.
 
@@ -250,9 +250,7 @@ class TopicsDisplay(Display):
         relevance = 0.6 if len(topics) > 1 else 1.0  # a single topic is the word frequencies
         chosen = estimator.top_words(n_words, range(topics.shape[1]), relevance)
         leading = [np.array(row, int) for row in chosen]
-        low = high = None
-        if estimator.components_std_ is not None:
-            low, high = (_taken(end, leading) for end in estimator.components_interval(level))
+        low, high = (_taken(end, leading) for end in estimator.components_interval(level))
         if footer is None:
             footer = (
                 "%: share of the words, no result to report\n"

@@ -41,7 +41,8 @@ class FittedTopics:
     unigram_sigma: float  # noise of the released ones
     n_resolved: int  # number of topics that released pairs show, also beyond those asked for
     length: float  # tokens of a document, as released
-    topics_std: Floats | None = None  # (k, n_features): standard deviations of topics by noise
+    # (k, n_features): standard deviations of topics by noise; None before EM steps find them.
+    topics_std: Floats | None = None
     # (k,): coherence of the leading words of each topic in the released second moment; None if the
     # topics come from later data.
     coherence: Floats | None = None
@@ -84,12 +85,12 @@ def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], ND
     prior_total = found.concentration if found.concentration > 0 else 1.0
     order = np.argsort(-found.weights, kind="stable")
     unigram, std = smoothed(found.unigram, found.unigram), found.topics_std
-    if std is not None and found.shown is not None:
+    assert std is not None
+    if found.shown is not None:
         # Noise may have made topics that are not shown: it may be all their distance to `unigram`.
         moved = np.abs(found.topics - unigram)
         std = np.where(found.shown[:, None] > 0, std, np.maximum(std, moved))
-    topics, n_topics = found.topics[order], len(found.topics)
-    std = None if std is None else std[order]
+    topics, std, n_topics = found.topics[order], std[order], len(found.topics)
     hidden = hidden_by_noise(topics, unigram, std)
     mixing = found.mixing_covariance
     attributes = {
@@ -110,13 +111,12 @@ def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], ND
     return attributes, hidden
 
 
-def hidden_by_noise(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
+def hidden_by_noise(topics: Floats, unigram: Floats, std: Floats) -> NDArray[np.bool_]:
     """Mask (k,) of topics without a word that is, beyond noise, more likely there than overall.
 
     Without noise none is hidden.
     """
-    is_noisy = std is None or bool(std.any())
-    return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & is_noisy)
+    return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & bool(std.any()))
 
 
 def warnings_of_noise(
@@ -210,8 +210,7 @@ STREAM = Part(
     fitted=Part(
         FittedTopics, topics=Numbers("kd+"), weights=Numbers("k+"), unigram=Numbers("d+"),
         unigram_sigma=Real("+"), n_resolved=Whole(), length=Real("+"),
-        topics_std=Maybe(Numbers("kd+")),
-        coherence=Maybe(Numbers("k")),
+        topics_std=Numbers("kd+"), coherence=Maybe(Numbers("k")),
         concentration=Real("+"), mixing_covariance=Maybe(Numbers("kkk")),
         shown=Maybe(Numbers("k+")),
     ),
@@ -232,7 +231,7 @@ class SavedTopics(SavedState):
     n_components_: Annotated[int, Whole("k")]
     n_components_seen_: Annotated[int, Whole()]
     clip_norm_: Annotated[dict[str, float], ByName(Real("+"))]
-    components_std_: Annotated[Floats | None, Maybe(Numbers("kd+"))]
+    components_std_: Annotated[Floats, Numbers("kd+")]
     mixing_covariance_: Annotated[Floats | None, Maybe(Numbers("kkk"))]
     coherence_: Annotated[Floats | None, Maybe(Numbers("k"))]
     document_length_: Annotated[float, Real("+")]

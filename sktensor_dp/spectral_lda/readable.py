@@ -32,7 +32,7 @@ class ReadableTopics:
     n_components: int
     n_components_seen_: int
     components_: Floats
-    components_std_: Floats | None
+    components_std_: Floats
     coherence_: Floats | None
     topic_prior_: Floats
     unigram_: Floats
@@ -90,8 +90,9 @@ class ReadableTopics:
         check_sizes(n_words=n_words)
         names = self._names(feature_names)
         _check_fraction("relevance", relevance)
-        std = self.components_std_
-        order = ranked_words(self.components_, self.unigram_, std, relevance, n_words)
+        order = ranked_words(
+            self.components_, self.unigram_, self.components_std_, relevance, n_words
+        )
         empty = self.hidden() & (len(order) > 1)  # a single topic is the word frequencies
         return [
             [] if is_empty else [str(names[word]) for word in row]
@@ -111,7 +112,7 @@ class ReadableTopics:
         Returns
         -------
         low, high : ndarray of shape (n_components_, n_features)
-            Bounds from 0 to 1. Where the noise is not known, 0 and 1.
+            Bounds from 0 to 1.
 
         Notes
         -----
@@ -123,10 +124,8 @@ class ReadableTopics:
         """
         check_is_fitted(self)
         _check_fraction("level", level)
-        topics, std = self.components_, self.components_std_
-        if std is None:
-            return np.zeros_like(topics), np.ones_like(topics)
-        reach = float(ndtri((1 + level) / 2)) * std if level < 1 else np.inf
+        topics = self.components_
+        reach = float(ndtri((1 + level) / 2)) * self.components_std_ if level < 1 else np.inf
         return np.maximum(topics - reach, 0.0), np.minimum(topics + reach, 1.0)
 
     def topic_table(
@@ -232,8 +231,6 @@ class ReadableTopics:
 
     def _moved_by_noise(self) -> Floats:
         """Fraction (k,) of each topic's probability that noise may have moved to other words."""
-        if self.components_std_ is None:
-            return np.full(len(self.components_), np.nan)
         # Mean absolute deviation of a normal law; half, since what one word loses another gains.
         moved = self.components_std_.sum(axis=1) * math.sqrt(2 / math.pi) / 2
         return np.asarray(np.minimum(moved, 1.0))

@@ -40,8 +40,7 @@ def explorer(
         "topics": [
             {
                 "number": row + 1, "share": share, "hidden": bool(hidden[row]),
-                "p": _short(topics[row, chosen]),
-                "std": None if std is None else _short(std[row, chosen]),
+                "p": _short(topics[row, chosen]), "std": _short(std[row, chosen]),
             }
             for row, share in enumerate(_short(shares))
         ],

@@ -18,11 +18,10 @@
   };
   const share = (p) => (p < 0.00005 ? "< 0.01 %" : percent(p));
   const bounds = (topic, w) => {
-    const reach = topic.std ? NORMAL * topic.std[w] : 0;
+    const reach = NORMAL * topic.std[w];
     return [Math.max(topic.p[w] - reach, 0), Math.min(topic.p[w] + reach, 1)];
   };
   const between = (topic, w) => {
-    if (!topic.std) return "noise not known";
     const [low, high] = bounds(topic, w);
     return `${level} % interval, of noise alone, ${share(low)} to ${share(high)}`;
   };
@@ -36,7 +35,7 @@
 
   const score = (topic, w, relevance) => {
     if (relevance === 1) return Math.log(topic.p[w]);
-    const sure = topic.p[w] - (topic.std ? 2 * topic.std[w] : 0);
+    const sure = topic.p[w] - 2 * topic.std[w];
     if (!(sure > everywhere[w])) return -Infinity;
     return Math.log(sure) - (1 - relevance) * Math.log(everywhere[w]);
   };
@@ -100,15 +99,15 @@
     const largest = Math.max(...chosen.map((w) => bounds(topic, w)[1]), 1e-9);
     const rows = chosen.map((w) => {
       const [low, high] = bounds(topic, w);
-      const unsure = topic.std && topic.p[w] <= 2 * topic.std[w];
+      const unsure = topic.p[w] <= 2 * topic.std[w];
       const text = describe(topic, w) + (unsure ? "; noise could have put it here" : "");
       return rowOf(text, [nameOf(w, unsure),
         bar(topic.p[w], largest, low, high, everywhere[w]), value(topic.p[w])],
         pick({ word: words[w] }));
     });
     let note = `${percent(topic.share)} of the words`
-      + `. Bars: probability; thin line: ${level} % interval, of noise alone; tick: all texts`;
-    note += topic.std ? "; italic: noise could have put the word here." : ".";
+      + `. Bars: probability; thin line: ${level} % interval, of noise alone; tick: all texts; `
+      + "italic: noise could have put the word here.";
     if (topic.hidden) {
       note = "Hidden by noise: no word is known to be more likely here than in all texts. " + note;
     }

@@ -25,14 +25,14 @@ def umass(leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: 
     return np.asarray(np.log(together / alone).mean(axis=1))
 
 
-def are_set_apart(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
+def are_set_apart(topics: Floats, unigram: Floats, std: Floats) -> NDArray[np.bool_]:
     """Mask (k, d) of words that are more likely in a topic than overall, by two deviations."""
     # A single topic has the same words as all texts.
     return (_sure(topics, std) > unigram) & (len(topics) > 1)
 
 
 def ranked_words(
-    topics: Floats, unigram: Floats, std: Floats | None, relevance: float, n_words: int
+    topics: Floats, unigram: Floats, std: Floats, relevance: float, n_words: int
 ) -> list[NDArray[np.intp]]:
     """Columns of the leading words of every topic, `n_words` at most, best first.
 
@@ -48,10 +48,9 @@ def ranked_words(
     return [row[mask[row]][:n_words] for row, mask in zip(best_first, apart, strict=True)]
 
 
-def _sure(topics: Floats, std: Floats | None) -> Floats:
+def _sure(topics: Floats, std: Floats) -> Floats:
     """Probabilities less two deviations of their noise: they are hardly ever below that."""
-    noise_deviations = 2.0
-    return topics if std is None else topics - noise_deviations * std
+    return topics - 2.0 * std
 
 
 def divergences(topics: Floats, others: Floats) -> Floats:

@@ -135,6 +135,8 @@ def test_table_lists_topics_by_share_with_what_is_known_of_them(model):
     assert table["words"].tolist() == [" ".join(words[row]) for row in table["component"]]
     assert ((table["uncertainty"] > 0) & (table["uncertainty"] < 0.2)).all()
     assert (table["coherence"] < 0).all()
+    later = altered(model, coherence_=None)  # as after later batches of a stream
+    assert later.topic_table(NAMES)["coherence"].isna().all()
     assert not table["hidden"].any()
     with pd.option_context("display.max_columns", 0, "display.width", 80):  # as in a terminal
         assert all(words[row][0] in str(table) for row in table["component"])
@@ -164,17 +166,6 @@ def test_intervals_hold_estimates_and_grow_with_their_level(model):
     zero = model.components_interval(0)
     assert np.array_equal(*zero)
     assert np.array_equal(zero[0], model.components_)
-
-
-def test_a_model_without_deviations_has_the_widest_intervals(model):
-    unknown = altered(model)
-    for name in ("components_std_", "coherence_"):
-        setattr(unknown, name, None)
-    low, high = unknown.components_interval()
-    assert not low.any()
-    assert (high == 1).all()
-    assert unknown.top_words(2, NAMES, relevance=0.5)
-    assert unknown.topic_table(NAMES)["uncertainty"].isna().all()
 
 
 def test_without_noise_there_are_no_deviations(exact):
