@@ -95,8 +95,8 @@ class PrivateCPCompletion(
         units, all with the same weight, of the average of a unit's values less biases.
     mean_error_ : float
         Standard error of ``mean_``, from noise and sampling of units, or of rows of the first mode
-        without ``unit_mode``. The average of a row of another mode, ``mean_ + biases_[m][i]``, has
-        this error too.
+        without ``unit_mode``. The average of a row of another mode, ``mean_ + biases_[m][i]``, errs
+        by both: by ``hypot(mean_error_, bias_errors_[m][i])``.
     biases_ : list of ndarray of shape (shape[m],)
         One per mode; 0 for units, and without a ``unit_mode`` for rows never observed.
     bias_errors_ : list of ndarray of shape (shape[m],)

@@ -308,8 +308,8 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         Where few units have entries in both of two rows, as of months after most have left, errors
         are large if ``row_concurrences`` are released; otherwise differences of the two are too
         small by more than errors say, and far more with ``delta=0``, where biases come from one
-        release. In three or more modes values count as independent:
-        where units differ in a row for good, errors are those for these units alone.
+        release. In three or more modes values count as independent: where units differ in a row
+        for good, errors are those for these units alone.
         """
         check_is_fitted(self)
         mode = self._shared.unit_mode
@@ -339,12 +339,12 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
     def in_brief(self) -> str:
         """Say how many components were found, and how far averages of rows err and differ."""
         n_modes, most = len(self.shape_), self._most_components(self._ranks)
-        said = [f"Components found: {self.n_components_} of {most}."] * (most > 0)
+        said = [f"Components found: {self.n_components_} of {most}."] if most > 0 else []
         said.append(f"The mean errs by {self.mean_error_:.2g} (standard error).")
         names = getattr(self, "feature_names_in_", [f"mode {mode}" for mode in range(n_modes)])
         modes = [mode for mode in range(n_modes) if mode != self._shared.unit_mode]
         for mode, effects in zip(modes, self._shared.effects, strict=True):
-            hidden = "; noise hides how they differ" * bool(effects.is_hidden)
+            hidden = "; noise hides how they differ" if effects.is_hidden else ""
             said.append(
                 f"Averages of {names[mode]} differ by {np.std(self.biases_[mode]):.2g} (deviation) "
                 f"and err by {np.median(self.bias_errors_[mode]):.2g} (median){hidden}."
@@ -357,11 +357,11 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         X : array-like of int of shape (n, n_modes)
-            Coordinates, or names by ``row_names``. Where a row is unknown the value is the mean
-            plus the biases of the other rows: below 0 (as of
-            ``OrdinalEncoder(unknown_value=-1)``), a name that is no row, without a ``unit_mode``
-            never observed, or without the parameter ``shape`` beyond ``shape_``. For a Dask array
-            or frame the result is a Dask array that is not computed yet.
+            Coordinates, or names by ``row_names``. A row is unknown if it is below 0 (as of
+            ``OrdinalEncoder(unknown_value=-1)``), a name that is no row, beyond ``shape_`` where
+            the parameter ``shape`` is None, or, without a ``unit_mode``, never observed: the value
+            is then the mean plus the biases of the other rows. For a Dask array or frame the result
+            is a Dask array that is not computed yet.
 
         Returns
         -------
@@ -425,7 +425,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
         """Predictions (n,), not clamped to the bounds.
 
-        Where a row is unknown, below 0 or beyond the shape, mean plus biases of the other rows.
+        With a row below 0 or beyond the shape they are the mean plus biases of the other rows.
         """
         inside = (coordinates >= 0) & (coordinates < np.array(self.shape_))
         values: Floats = self._model.predict(np.where(inside, coordinates, 0))
@@ -440,7 +440,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         return values
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
+        """Coordinates (n, n_modes) as integers, -1 for unknown rows, from numbers or names."""
         check_is_fitted(self)
         coordinates = as_coordinates(read_coordinates(self, X, self._indices))
         refuse_beyond(coordinates, self._given_shape, "X", but=self.unit_mode)
@@ -474,15 +474,15 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             less where components leave less, and biases of two modes alone explain variance of
             values.
         component_share : float, optional
-            Share of components in the variance of values, divided among as many of equal strength
-            as the rank: forecast at the rank that you expect, also if a fit asks for more. By
-            default .08 of two or three, .04 at rank 1. Whether a fit seeks any follows from other
+            Share of components in the variance of values, divided equally among as many as the
+            rank: forecast at the rank that you expect, also if a fit asks for more. By default .08
+            for two or three together, .04 at rank 1. Whether a fit seeks any follows from other
             public numbers.
         stays : int, optional
             In how many neighbouring rows of the last mode a unit has entries, where units come and
             go, as in a rotating panel: 3 of 12 months. Errors are then those that a fit will state
-            for a trend, with three modes less than these by up to four times. It needs
-            ``unit_mode=0``; by default rows are as by chance.
+            for a trend; with three modes half of all fits state up to twice as much, some up to six
+            times. It needs ``unit_mode=0``; by default rows are as by chance.
 
         Returns
         -------
@@ -632,7 +632,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         return unit_labels(X, self.unit_mode, indices_of(self.row_names))
 
     def _set_to_units(self, X: Any, n: int) -> Any:
-        """Set the shape to fit at most `n` units; return X, units of an X of numbers renumbered."""
+        """Set the shape to `n` units; return X, with units numbered from 0 if X has numbers."""
         mode, shape = self.unit_mode or 0, list(self.shape or ())
         shape[mode] = n
         self.set_params(shape=tuple(shape))

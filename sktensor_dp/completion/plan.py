@@ -67,7 +67,8 @@ class Assumed:
         Entries of a unit, where their number is private and nobody says it; ``--each`` of the
         command.
     n_biased : int
-        Number of modes whose biases explain variance of values: two, or all if it is said how much.
+        Number of modes whose biases explain variance of values: two, or all if `bias_deviation` is
+        given.
     """
 
     deviation: float = 1 / 4
@@ -126,13 +127,13 @@ class Assumed:
         return self.deviation**2 - self.n_biased * self.bias_deviation**2
 
     def half_of_levels(self, lengths: NDArray[Any]) -> float:
-        """Half of the range of values less biases of shared modes of these `lengths`."""
+        """Half of the range of values less biases of modes of these `lengths`, in widths."""
         # It is wider than the bounds by the largest of so many normal biases (Blom, 1958).
         largest = float(ndtri((lengths - 3 / 8) / (lengths + 1 / 4)).sum())
         return 0.5 + self.bias_deviation * largest
 
     def shrunk(self, noise: Sequence[Any]) -> list[Any]:
-        """Error variance of a bias of each mode after shrinkage, from the variance before."""
+        """Error variances of a bias of each mode after shrinkage; `noise` are those before."""
         prior = self.bias_deviation**2
         return [prior * v / (prior + v) if prior > 0 else 0.0 for v in noise]
 
@@ -142,10 +143,10 @@ ASSUMED = Assumed()
 
 # Largest number of rows of a mode whose concurrences are released: fits solve for all at once.
 MOST_CONCURRENT = 256
-# Largest eigenvalue of concurrences by noise, if each unit compared two rows, that tells anything.
+# Largest eigenvalue that noise may add to concurrences of units that compare two rows each.
 LARGEST_NOISE = 0.82
-# Largest part of the rows that units have, on average, if they may keep to few: of two that have
-# more, each has rows of the other.
+# Units that have entries in a smaller part of the rows, on average, may keep to few. Any two with
+# more than half of the rows have some in common.
 MOST_COMPARED = 1 / 2
 # Number of steps of gradient descent.
 DESCENT_STEPS = 30
@@ -223,12 +224,12 @@ def plan_entries(
         cost = PrivacyCost(epsilon=HISTOGRAM_FRACTION * epsilon)
         histogram = (PlannedRelease(ValueHistogram.name, cost),)
         left = (1 - HISTOGRAM_FRACTION) * epsilon
-    n_steps, of_pairs = 0, 0.0
+    n_steps, for_pairs = 0, 0.0  # number of steps, and fraction of what is left of epsilon
     if perturbation == "auto":
         by_values = values_are_worth_it(n_observed, shape, left)
         perturbation = "input" if by_values else "sufficient_statistics"
         if not by_values and rank > 0:
-            of_pairs = pair_fraction(n_observed, shape, left, delta)
+            for_pairs = pair_fraction(n_observed, shape, left, delta)
     match perturbation:
         case "gradient":
             n_steps, name = DESCENT_STEPS if max_iter is None else max_iter, EntryGradients.name
@@ -238,9 +239,9 @@ def plan_entries(
         case "output":  # values and the last factor get half each
             planned = _divided(Entries.name, RidgeBlock.name, 0.5, left, delta)
         case _:
-            planned = _divided(RowSums.name, EntryPairs.name, of_pairs, left, delta)
+            planned = _divided(RowSums.name, EntryPairs.name, for_pairs, left, delta)
     releases = ReleasePlan(float(epsilon), float(delta), (*histogram, *planned))
-    return EntryPlan(perturbation, n_steps, releases, with_pairs=of_pairs > 0)
+    return EntryPlan(perturbation, n_steps, releases, with_pairs=for_pairs > 0)
 
 
 def _divided(
@@ -255,15 +256,15 @@ def _divided(
 
 def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
     """True if components found in released values gain more than their noise costs biases."""
-    # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the weakest
-    # detectable one (`snr_in_values`). Of the component's variance s, a row with error variance v
-    # shows s^2 / (s + v); v is taken to be that of a bias of the longest mode.
+    # Of a component with the ratio d of `snr_in_values`, above 1, values are taken to show
+    # 1 - 1 / d^2, as a spiked matrix does. Of its variance s, a row with error variance v shows
+    # s^2 / (s + v); v is taken to be that of a bias of the longest mode.
     by_values = bias_variances_by_values(n_observed, shape, epsilon)
     by_sums = bias_variances_by_sums(n_observed, shape, epsilon)
-    shown = 1 - max(1.0, snr_in_values(n_observed, shape, epsilon)) ** -2
+    part_shown = 1 - max(1.0, snr_in_values(n_observed, shape, epsilon)) ** -2
     s, v = ASSUMED.component**2, max(by_values)
-    gain = shown * ASSUMED.n_components * s**2 / (s + v)
-    return shown > 0 and gain >= _error_variance(by_values) - _error_variance(by_sums)
+    gain = part_shown * ASSUMED.n_components * s**2 / (s + v)
+    return part_shown > 0 and gain >= _error_variance(by_values) - _error_variance(by_sums)
 
 
 def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
@@ -284,9 +285,9 @@ def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
 def bias_variances_by_values(
     n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
-    """Error variance, in squared widths of the bounds, of a bias from released values, by mode.
+    """Error variances of the bias of an average row of each mode, from released values.
 
-    It is that of an average row.
+    They, and the deviation `residual`, are in widths of the bounds, squared and plain.
     """
     value = residual**2 + piecewise_deviation(epsilon) ** 2
     return [value * n / n_observed for n in shape]
@@ -295,13 +296,13 @@ def bias_variances_by_values(
 def bias_variances_by_sums(
     n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
-    """Error variances from released sums of rows, as by `bias_variances_by_values`."""
+    """Error variances of biases, as of `bias_variances_by_values`, from released sums of rows."""
     # The weights of a value in the sums of its rows add up to 1: their L1 sensitivity is one width.
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
     per_row = [n_observed / n for n in shape]
     weights = [r**-0.5 / math.fsum(other**-0.5 for other in per_row) for r in per_row]
-    # The sum of a row's r values of weight w varies by residual^2 w^2 r and the noise; a bias moves
-    # it by w r times as much.
+    # The sum of a row's r values of weight w has the variance residual^2 w^2 r, plus that of the
+    # noise; a bias b moves it by w r b.
     return [
         (residual**2 * w**2 * r + laplace) / (w * r) ** 2
         for w, r in zip(weights, per_row, strict=True)
@@ -314,20 +315,21 @@ def _error_variance(noise: list[float]) -> float:
 
 
 def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:
-    """Largest fraction of epsilon, up to half, for pairs at which predictions lose `PAIR_LOSS`.
+    """Largest fraction of epsilon, at most half, for pairs: predictions lose at most `PAIR_LOSS`.
 
-    It is 0 if pairs, products of two residuals in a row of a matrix, would show no component.
+    Pairs are products of two residuals in a row. It is 0 if they would show no component, without
+    noise, or with more than two modes.
     """
     if len(shape) != 2 or math.isinf(epsilon):
         return 0.0
 
     def excess(fraction: float) -> float:
-        """Loss of predictions less the one that is allowed."""
+        """Relative loss of predictions less `PAIR_LOSS`."""
         return loss_by_pairs(n_observed, shape, epsilon, fraction) - defaults.PAIR_LOSS
 
     fraction = 0.5 if excess(0.5) <= 0 else brentq(excess, 0.0, 0.5)
-    shown = snr_in_pairs(n_observed, shape, cost_at(fraction * epsilon, delta))
-    return fraction if shown > 1 else 0.0
+    snr = snr_in_pairs(n_observed, shape, cost_at(fraction * epsilon, delta))
+    return fraction if snr > 1 else 0.0
 
 
 def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fraction: float) -> float:
@@ -360,8 +362,8 @@ def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> fl
     rows_of_pair = n_rows * min(each / n_columns, 1.0) ** 2
     clip = residual_clip(ASSUMED.residual, half=1 / 2)  # of bounds of width 1, as ASSUMED has it
     # A component shifts both residuals of a pair by its deviation: the mean of the product is
-    # `response`. The eigenvalue is n_columns times the sum for a pair, and the edge is
-    # 2 noise sqrt(n_columns).
+    # `response`, and the sum of products `rows_of_pair` times that. The eigenvalue is n_columns
+    # times this sum, and the edge is 2 noise sqrt(n_columns).
     response = (clipped_response(clip, ASSUMED.residual) * ASSUMED.component) ** 2
     return rows_of_pair * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 
@@ -385,7 +387,8 @@ class PersonPlan:
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned uses that one release of each mode takes
     with_concurrences: tuple[bool, ...]  # of each shared mode: whether they are planned
-    # Of each shared mode: whether they are released only if the first sums say that they tell.
+    # Of each shared mode: whether planned ones are released only if the first sums say that they
+    # would tell how units compare rows.
     in_doubt: tuple[bool, ...]
     perturbation: ClassVar[str] = "sufficient_statistics"
 
@@ -396,7 +399,7 @@ class PersonPlan:
 
     @property
     def place_of_longest(self) -> int:
-        """Place among shared modes of the one of most uses: the longest, but for rounding."""
+        """Place among shared modes of the longest one, by the numbers of uses."""
         return self.uses_by_mode.index(max(self.uses_by_mode))
 
     def costs_of_biases(self) -> list[PrivacyCost]:
@@ -438,7 +441,7 @@ class PersonPlan:
 
     @property
     def rest_over_rounds(self) -> float:
-        """Budget (mu squared) of the rest of a search, over that which the longest mode has."""
+        """Budget (mu squared) of `sweeps_for_biases`, over that of the longest mode's rounds."""
         mu_of_sweep = self.releases.cost_of(SharedFactorSums.name).mu
         if math.isinf(mu_of_sweep):  # without noise biases are known
             return 0.0
@@ -463,7 +466,8 @@ def plan_persons(
     has_rounds = delta > 0 or math.isinf(epsilon)
     n_rounds = defaults.ROUNDS if has_rounds else 1
     # If entries of a unit are spread over all rows, errors of effects are in proportion to the
-    # number of rows over mu: their squares add up to least if mu squared is in proportion to it.
+    # number of rows over mu. The sum of their squares over modes is least if mu squared is in
+    # proportion to the number of rows.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
     # The level of a person who folds in is told by their own entries: beside components releases of
@@ -490,10 +494,10 @@ def plan_concurrences(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float, shares: dict[str, float],
     uses: dict[str, int],
 ) -> tuple[tuple[bool, ...], tuple[bool, ...]]:  # fmt: skip
-    """Plan a `RowConcurrences`, in `shares` and `uses`, for each mode whose chains it may tell.
+    """Return `with_concurrences` and `in_doubt` of a `PersonPlan`; add the releases to the plan.
 
-    Its share is taken from that of biases. Returned are `with_concurrences` and `in_doubt` of the
-    plan.
+    Concurrences are planned for each mode whose chains they may tell: `shares` and `uses` get an
+    entry for them, and their share is taken from that of biases.
     """
     lengths = np.delete(shape, unit_mode)
     if delta == 0 and not math.isinf(epsilon):
@@ -501,8 +505,9 @@ def plan_concurrences(
     of_each = defaults.CONCURRENCE_FRACTION * shares[SharedRowSums.name] / len(lengths)
     mu = math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta)
     mu *= math.sqrt(of_each / math.fsum(shares.values()))
-    # If each unit compared two rows, a row would have n_units sqrt(2) / n_rows of comparisons: they
-    # tell chains from chance if eigenvalues by noise are below 1. Two rows are no chain.
+    # If each unit compared two rows, a row would have the weight n_units sqrt(2) / n_rows. Noise
+    # over that has the largest eigenvalue `noise`: well below 1 it cannot pass for a chain, whose
+    # eigenvalue is near 1. Two rows are no chain.
     noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
     few = (lengths > 2) & (lengths <= MOST_CONCURRENT)
     is_sure, sigma = noise < LARGEST_NOISE, RowConcurrences.largest_distance / mu
@@ -522,7 +527,7 @@ def trial_sweeps(n_sweeps: int) -> int:
 
 
 def judged_sweeps(n_trial: int) -> int:
-    """How many sweeps, the last of `n_trial`, the trial judges directions by."""
+    """Number of the last of `n_trial` sweeps by which the trial judges directions."""
     return max(n_trial // 2, 2)
 
 
@@ -536,13 +541,13 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
         return 0.0
     if math.isinf(epsilon):
         return math.inf
-    # A component has to show in the sums of the sweeps that are judged: their part of mu squared.
+    # A component has to show in the sums of the judged sweeps, which have this part of mu squared.
     n_sweeps = defaults.DIRECTION_SWEEPS
     part = defaults.DIRECTION_FRACTION * judged_sweeps(trial_sweeps(n_sweeps)) / n_sweeps
     noise = SharedFactorSums.largest_distance / (gaussian_mu(epsilon, delta) * math.sqrt(part))
     # Response to a component of residuals clipped at their deviation; noise hides half of weights.
     response = clipped_response(1.0) * (ASSUMED.component / ASSUMED.residual) / 2
-    # Weight of one component, in units with entries in `observed_share` of their cells.
+    # Weight of a cell in the sums, if units have entries in `observed_share` of their cells.
     each = max(ASSUMED.observed_share * n_cells, 1.0)
     weight = row_weight(shape[unit_mode], each, n_cells)
     # Norm, over its deviation, that noise adds to one column of n cells: its largest singular
@@ -552,9 +557,9 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
 
 
 def row_weight(n_units: int, n_entries_each: float, n_rows: int) -> float:
-    """Expected weight of each of `n_rows` rows in sums over units.
+    """Expected weight of each of `n_rows` rows, or cells, in sums over units.
 
-    Each entry of a unit weighs one over the root of the number of its entries.
+    An entry of a unit with n entries weighs ``n ** -0.5``.
     """
     return n_units * math.sqrt(n_entries_each) / n_rows
 

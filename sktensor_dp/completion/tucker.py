@@ -21,7 +21,8 @@ class PrivateTuckerCompletion(
     """Mean, biases, factors and a core of a tensor of which some entries are observed.
 
     A value is the sum of a mean, a bias of each of its rows, and the core multiplied by
-    one row of each factor. Of a matrix it is the CP completion, in another form.
+    one row of each factor. Of a matrix it is the CP completion in another form, except by
+    ``perturbation="gradient"``.
 
     Parameters
     ----------
