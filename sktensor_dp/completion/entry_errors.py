@@ -47,7 +47,7 @@ def entry_errors(
     # Of one component.
     variance = assumed.component_share * assumed.deviation**2 / max(n_components, 1)
     per_row = [n_observed / n for n in shape]  # entries of a row of each mode
-    cosines = [0.0] * len(shape)  # squared, by mode
+    cosines = [0.0] * len(shape)  # squared cosine of true and fitted factors of each mode
     if plan.perturbation == "input":
         noise_variance = piecewise_variance(plan.releases.epsilon, min(assumed.deviation, 0.5))
         cosines = squared_cosines(per_row, variance, noise_variance + residual, n_components)
@@ -114,7 +114,8 @@ def _cosine_by_pairs(snr: float, variance: float, residual: float) -> float:
     about mean and biases.
     """
     # A spiked matrix shows 1 - 1 / d^2 of a component that is d times as strong as the weakest one
-    # detectable, which has half the edge. `snr` is for `ASSUMED` variances: scale it to these.
+    # detectable, which has half the edge. `snr` is for `ASSUMED` variances: scale it to `variance`
+    # and `residual`.
     ratio = snr * (variance / ASSUMED.component**2 * ASSUMED.residual**2 / residual)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
@@ -127,8 +128,8 @@ def _fold_in_variance(
     `variances` are those of the known parts of components, `residual` is the variance about biases,
     and `bias_variance` that of the row's bias.
     """
-    # The entries tell the fraction r / (1 + r) of a component of variance a, r = n a / noise; noise
-    # is the variance that components so told leave: a fixed point.
+    # The entries tell the fraction r / (1 + r) of a component of variance a, with r = n a / noise.
+    # Noise is the variance that all components leave by this: find the fixed point.
     explained = 0.0
     for _ in range(ITERATIONS):
         noise = residual - explained

@@ -94,7 +94,8 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
 def _residual_variance(model: EntryModel, plan: EntryPlan, width: float) -> float:
     """Variance of values about the model, without the noise that was added to them.
 
-    It is the assumed variance where the noise is larger, as a difference would be noise alone.
+    Where that noise exceeds the assumed variance, it is the assumed one: a difference would be
+    noise alone.
     """
     assumed = (width * ASSUMED.residual) ** 2
     noise_variance = 0.0
@@ -121,7 +122,7 @@ def _fit_by_input(ask: Session, options: ModelOptions) -> EntryModel:
     """Model fitted to released values, whose noise variance is known."""
     index_set = ask.public("index_set")
     noisy = ask(Entries(ask.public("half"))).as_sum()
-    # Noise of the piecewise mechanism depends on the value: its variance in the middle.
+    # Noise of the piecewise mechanism depends on the value: take its variance in the middle.
     variance = noisy.sigma**2
     # The list holds the only reference, and `pop` hands it over: the fit can free these values,
     # which are a large part of all memory.
@@ -211,7 +212,7 @@ def release_pair_components(
     weights = np.sqrt(float(others.min()) / others)
     query = EntryPairs(index_set, predictions, weights, clip * residual, half)
     noisy = ask(query).as_sum()
-    # Symmetric tables of pairs of columns: released sums, and sums if all residuals were at 1.
+    # Symmetric tables of pairs of columns: released sums, and sums if all residuals were 1 clip.
     n = index_set.shape[1]
     sums, counts = np.zeros((2, n, n))
     upper = np.triu_indices(n, 1)
@@ -232,7 +233,7 @@ def release_pair_components(
 
 
 def with_columns(model: CPCompletion, loadings: Floats) -> CPCompletion:
-    """Copy of the CP model of a matrix, with components of these `loadings` and rows of 0."""
+    """Copy of a matrix's CP model with components of these `loadings` of columns, 0 for rows."""
     norms = np.linalg.norm(loadings, axis=0)
     rows = np.zeros((len(model.biases[0]), len(norms)))
     factors = [rows, loadings / np.where(norms > 0, norms, 1.0)]
@@ -255,9 +256,9 @@ def _with_sampled_weights(
     effects: Sequence[SharedEffects], components: SharedComponents, index_set: IndexSet,
     level_variance: float,
 ) -> tuple[list[SharedEffects], float]:  # fmt: skip
-    """Effects whose errors count that weights of rows of the first mode are a sample.
+    """Effects whose errors count that rows of the first mode are a sample of weights.
 
-    Also the variance between these rows of their average values.
+    Also returns the variance of the average values of such rows.
     """
     n_rows = int((index_set.counts[0] > 0).sum())
     shares = [counts / index_set.n_entries for counts in index_set.counts[1:]]

@@ -108,7 +108,7 @@ class GradientDescent:
         return of_factors, float(of_derivatives / of_factors ** (n_modes - 1))
 
     def _rows(self, mode: int) -> Floats:
-        """Derivatives of each entry's value with respect to its row of one factor."""
+        """Derivatives (n_entries, r) of each entry's value in its row of the factor of a mode."""
         return Jacobian(self._index_set, self._factors, self._core).rows(mode)
 
     def _fit_offsets(self, sums: list[Floats], sigma: float) -> None:
@@ -151,8 +151,8 @@ class GradientDescent:
         """
         # A `mean_square` near 0, by factors that are 0, must not make the prior infinite. With a
         # core derivatives in factors, not those in the core, have the unit of values.
-        has_unit = self._core is not None and place < len(self._factors)
-        least = NULL_SPREAD * self._half**2 if has_unit else NULL_SPREAD
+        in_values = self._core is not None and place < len(self._factors)
+        least = NULL_SPREAD * self._half**2 if in_values else NULL_SPREAD
         prior = (2 * self._half * ASSUMED.component) ** 2 / max(mean_square, least)
         rows = self._averages[place].posterior(self._residual, prior)
         if place == len(self._factors):
@@ -181,11 +181,13 @@ class _Average:
     def add(self, right: Floats, gram: Floats, variance: float, residual: float) -> None:
         """Add the equations of a step to the average; more noise means longer memory.
 
-        `variance` is that of noise in the right-hand side, `residual` that of values.
+        `variance` is that of noise in the right-hand side, `residual` that of values about the
+        model.
         """
         self._right = self._right + self._share * (right - self._right)
         self._gram = self._gram + self._share * (gram - self._gram)
-        # share^2 times the new variance plus (1 - share)^2 = 1 - (2 - share) share of the averaged.
+        # The average of noise has share^2 of the new variance plus (1 - share)^2 of the averaged
+        # one, which is 1 - (2 - share) share of it.
         averaged = self._variance
         self._variance += self._share**2 * variance - (2 - self._share) * self._share * averaged
         # Mean variance of the right-hand side by residuals of values.

@@ -226,7 +226,10 @@ def empty_list_as_table(X: object, n_modes: int) -> Any:
 def _known_entries(
     checked: Parameters, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
-    """Coordinates and values of entries whose names are all in `indices`, and the public shape."""
+    """Coordinates and values of entries whose names are all in `indices`, and the shape.
+
+    None for `shape` takes the lengths from `indices`, and from coordinates of modes without names.
+    """
     unit_mode, with_ids = checked.unit_mode, indices
     if unit_mode is not None:
         X = empty_list_as_table(X, len(indices))
@@ -301,6 +304,7 @@ def _columns(X: Any) -> list[Any]:
     if hasattr(X, "iloc"):
         column_names(X)  # for its error
         return [X.iloc[:, place] for place in range(X.shape[1])]
+    # Frames of other libraries.
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)
     if isinstance(names, list):
         return [X[name] for name in names]
@@ -316,19 +320,19 @@ def _columns(X: Any) -> list[Any]:
 def with_index_of_units(indices: Indices, mode: int, X: object) -> Indices:
     """Copy of `indices` with an index of the ids of units in `X`, in mode `mode`.
 
-    Without entries or that column these are `indices` themselves.
+    If `X` has no entries or no such column, `indices` themselves.
     """
     # Ids in `X` are private, unlike names of other indices: no fit keeps this index.
     columns = _columns(X)
     if mode >= len(columns) or len(columns[mode]) == 0:
-        return indices  # `encoded_columns` refuses too few columns
+        return indices  # `encoded_columns` refuses too few columns later
     labels = as_labels(columns[mode], len(columns[mode]), f"column {mode} of X")
     ids = RowIndex._numbered(distinct(labels)[0])
     return (*indices[:mode], ids, *indices[mode + 1 :])
 
 
 def as_coordinates(given: NDArray[Any]) -> NDArray[np.intp]:
-    """Coordinates as integers; negative ones, of unknown rows, become -1."""
+    """Coordinates (n, n_modes) as integers; negative ones, of unknown rows, become -1."""
     unknown, filled = np.zeros(given.shape, dtype=bool), given
     if given.dtype.kind in "iuf":  # `as_entries` refuses other kinds
         unknown = given < 0
@@ -399,9 +403,9 @@ def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
 
 
 def _without_lengths(estimator: Parameters, message: str) -> Callable[[str], str | None]:
-    """Function from an error's message to `message` if it tells a private number of entries.
+    """Function that maps an error's text to `message` if the text tells a private length.
 
-    For other errors it returns None, so that they keep their message.
+    It returns None for other texts, which are kept.
     """
     private = estimator.unit_mode is not None
     return lambda said: message if private and "shape" in said else None

@@ -39,15 +39,15 @@ AT_EDGE = (
 
 
 def unexplained_variance(deviation: float, explained: float) -> float:
-    """Variance ``deviation**2 - explained``, at least LEAST_UNEXPLAINED of the whole."""
+    """Variance ``deviation**2 - explained``, at least LEAST_UNEXPLAINED of ``deviation**2``."""
     return max(deviation**2 - explained, LEAST_UNEXPLAINED * deviation**2)
 
 
 def count_components(attributes: Mapping[str, Any]) -> int:
     """Number of components in fitted attributes; with a full core the largest rank of a mode.
 
-    Components that change no prediction do not count. Of those that only `fold_in` uses, the rank
-    of their mixing counts.
+    Components that change no prediction do not count. If only `fold_in` uses components, it is the
+    rank of their `mixing`.
     """
     # If there are no weights and no core, or they are 0, components may be in `_shared` alone.
     if np.any(attributes.get("weights_", 0)):
@@ -68,7 +68,7 @@ def count_components(attributes: Mapping[str, Any]) -> int:
 
 
 def _largest_rank(core: Floats, n_modes: int) -> int:
-    """Largest rank of the unfoldings of a core along its first modes."""
+    """Largest rank of the unfoldings of a core along its first `n_modes` modes."""
     if not core.any():
         return 0
     unfolded = (np.moveaxis(core, m, 0).reshape(core.shape[m], -1) for m in range(n_modes))
@@ -105,9 +105,10 @@ class SharedModel:
         return N_PLAIN + (0 if self.components is None else self.components.n_components)
 
     def at_entries(self, coordinates: NDArray[np.intp]) -> EntryEffects:
-        """Effects and components of each entry's rows; rows below 0 or beyond have the prior's.
+        """Effects and components of each entry's rows.
 
-        `coordinates` (n, n_modes) have a column for units, which is not read.
+        `coordinates` (n, n_modes) have a column for units, which is not read. Rows below 0 or
+        beyond the shape have the effect 0, with the prior's variance, and no components.
         """
         shared = np.delete(coordinates, self.unit_mode, axis=1)
         # Append a row to each mode for unknown rows, with the prior's mean 0 and variance.

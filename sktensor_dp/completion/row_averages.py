@@ -21,9 +21,9 @@ class RowAveragesMixin(RecommenderMixin):
     ) -> tuple[float, float]:
         """Average of several rows, as of all items of one shop, and its standard error.
 
-        Each bias is drawn to the mean of all as far as noise hides it. Rows with something in
-        common are all drawn alike, so that an average over their `biases_` is too near the mean by
-        more than errors of single rows let expect: this one is not drawn to it.
+        Each bias is drawn to the mean of all biases, the more so the more noise hides it. Rows with
+        something in common are drawn alike: an average over their `biases_` is nearer to the mean
+        than errors of single rows say. This average is not drawn to it.
 
         Parameters
         ----------
@@ -49,8 +49,9 @@ class RowAveragesMixin(RecommenderMixin):
 
         Notes
         -----
-        Rows are normal about a mean of their own, with the variance of all rows, and any such mean
-        is as likely. Errors of rows count with their ``bias_covariances_``: where each person rates
+        Biases of the rows are taken to be normal about a mean of their own, with the variance of
+        all rows; any such mean is equally likely. Errors of rows count with their
+        ``bias_covariances_``: where each person rates
         in one shop, differences of shops err by up to half the width of the bounds, and those
         within a shop by little. Where covariances are not known, what errors of rows may have in
         common counts in full, so that the error may be several times too large; but differences of
@@ -88,7 +89,7 @@ class RowAveragesMixin(RecommenderMixin):
         return effects.difference(own, others)
 
     def _distinct_rows(self, mode: int, name: str, given: Any) -> NDArray[np.intp]:
-        """Numbers of the rows that an argument of this `name` has."""
+        """Distinct numbers of the rows in an argument of this `name`."""
         rows = np.unique(self._rows(mode, given)[0])
         if len(rows) == 0 or rows[0] < 0 or rows[-1] >= self.shape_[mode]:
             raise ValueError(
