@@ -31,10 +31,10 @@ class Concurrences:
     # is 1 s'. As effects have mean 0, J - 1 s' does for J.
 
     excess: Floats  # (n_rows, n_rows): J - 1 s'; near eigenvalues of 1 units compare nothing
-    variances: Floats  # (n_rows,): of each number of a row, by noise
+    variances: Floats  # (n_rows,): by noise, of each number in a row of `excess`
     hidden: HiddenAxes | None = None  # None if there are none, or without noise
-    is_known: bool = True  # False if noise may hide such axes, as notes then say
-    edge: float = 0.0  # noise may hide such axes of rows of less weight, even if it is known
+    is_known: bool = True  # False if noise may hide axes that nobody compares, as notes then say
+    edge: float = 0.0  # among rows of less weight noise may hide such axes in any case
 
     @classmethod
     def of_sums(cls, sums: Floats, sigma: float) -> "Concurrences":
@@ -53,7 +53,7 @@ class Concurrences:
         values, axes = np.linalg.eigh((beyond + beyond.T) / 2)
         found = np.sign(values) * beyond_noise(np.abs(values), sigma)
         # Over roots of weights, an eigenvalue of 1 says that nobody compares rows along its axis.
-        # What it lacks of 1 is taken to be its noise at least.
+        # Lower those that are nearer to 1 than their noise.
         roots = np.sqrt(weights)
         values, axes = np.linalg.eigh((axes * found) @ axes.T / np.multiply.outer(roots, roots))
         hidden = HiddenAxes.of_excess(values, axes, weights, sigma)
@@ -64,15 +64,16 @@ class Concurrences:
         return cls(excess, noise, hidden, is_known, edge)
 
     def shown(self, part: Floats) -> Floats:
-        """Matrix (n_rows, n_rows) by which residuals show errors of effects.
+        """Matrix (n_rows, n_rows): its product with errors of effects is what residuals show.
 
-        It is so in this `part` (n_rows,) of each row's entries; the others show a row's own error.
+        The `part` (n_rows,) of a row's entries is of units with several rows; other entries show
+        the row's own error.
         """
         return _shown(self.excess, part)
 
 
 def _shown(excess: Floats, part: Floats) -> Floats:
-    """Matrix of `Concurrences.shown` by an `excess` of one law."""
+    """Matrix of `Concurrences.shown` for a given `excess`."""
     return np.eye(len(part)) - part[:, None] * excess
 
 
@@ -89,8 +90,8 @@ def are_kept_to(sums: Floats, sigma: float) -> bool:
     roots = np.sqrt(np.maximum(sums.sum(axis=1), sigma * math.sqrt(len(sums)) + LEAST_WEIGHT))
     values = np.linalg.eigvalsh((sums + sums.T) / 2 / np.multiply.outer(roots, roots))
     noise = sigma * math.sqrt(np.mean(roots**-4.0))
-    # The largest eigenvalue, of the roots, is 1. At a second one of v, 1 - v of what rows by chance
-    # compare is left along an axis.
+    # The largest eigenvalue is 1, with the roots as its vector. Along the axis of the second one,
+    # v, units compare 1 - v of what they would by chance.
     return bool(beyond_noise(values, noise)[-2] > 1 / 2)
 
 
@@ -102,7 +103,8 @@ def solved(
 
     `noise` and `sampling` (n_rows,) are variances, the latter by entries of rows; `mixed` are other
     covariances of errors. Along each axis of independent errors, effects have a prior variance
-    from `least` to `largest`, with any logarithm. Last comes the log likelihood.
+    between `least` and `largest`, log-uniform; or `least`, if it is the larger. The last value is
+    the log likelihood.
     """
     noise, sampling = (np.minimum(v, LARGEST_ERROR * least) for v in (noise, sampling))
     # Entries that show little of an effect vary as little.
@@ -134,8 +136,8 @@ def solved_by_laws(
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """Posterior means and covariances of effects, as by `solved`, over laws of `hidden` axes.
 
-    ``seen(shown)`` are the effects that releases show if a law's matrix is `shown`, in this `part`
-    of each row's entries. Releases were about `middle`; effects are `start` so far.
+    ``seen(shown)`` are the effects that releases show if `shown` is the matrix of a law; `part` is
+    that of `Concurrences.shown`. Releases were about `middle`; effects are `start` so far.
     """
     by_law = []
     for excess in hidden.laws():

@@ -19,22 +19,24 @@ LEAST_EXCESS = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class HiddenAxes:
-    """Axes of effects that units compare less than by chance, k of them."""
+    """The k axes of effects along which units compare rows less than by chance."""
 
     directions: Floats  # (n_rows, k): effects at coordinate 1 on an axis
     coefficients: Floats  # (n_rows, k): products with effects are their coordinates
     compared: Floats  # (k,): part of a coordinate that residuals show, as far as noise tells
     noise: Floats  # (k,): deviations of `compared`
-    noise_of_row: Floats  # (n_rows,): the deviation of a pair is the root of its rows' product
+    # (n_rows,): noise between two rows has the root of the product of their numbers as deviation
+    noise_of_row: Floats
     beyond: Floats  # (n_rows, n_rows): concurrences beyond chance along other axes
 
     @classmethod
     def of_excess(
         cls, values: Floats, axes: Floats, weights: Floats, sigma: float
     ) -> "HiddenAxes | None":
-        """Axes of positive concurrences beyond chance, over roots of `weights`; None without.
+        """Axes on which concurrences beyond chance are positive; None if there are none.
 
-        `values` are those of `axes`, with noise of deviation `sigma` in a sum.
+        `values` and `axes` (n_rows, n_rows) are eigenvalues and eigenvectors of these concurrences
+        over roots of `weights`; noise of a sum has deviation `sigma`.
         """
         hidden, roots = values > LEAST_EXCESS, np.sqrt(weights)[:, None]
         if not hidden.any():
@@ -61,7 +63,7 @@ class HiddenAxes:
         ]
 
     def mixed(self, errors: Floats, part: Floats) -> Floats:
-        """Covariances (n_rows, n_rows) of what noise adds to an axis by `errors` along others.
+        """Covariances (n_rows, n_rows) of what noise adds to hidden axes by `errors` of effects.
 
         `part` (n_rows,) of each row's entries are of units with several rows.
         """

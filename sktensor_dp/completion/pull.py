@@ -24,7 +24,7 @@ LEAST_SQUARE = 1e-130
 
 
 class Pull(NamedTuple):
-    """Posterior of the part of effects of means that is not in effects of medians.
+    """Posterior of the pull: 1 less the gain, of effects of medians over effects of means.
 
     It is below 0 where medians differ more than means, as where persons are of two opinions, and
     above where they differ less, as where most persons have one value alone.
@@ -35,9 +35,9 @@ class Pull(NamedTuple):
 
     @classmethod
     def prior(cls, share_varied: float, middle: float = 1.0) -> "Pull":
-        """Pull before any release; the fewer units vary, the less is known.
+        """Pull before any release; `middle` is the median of its gains.
 
-        `middle` is the median of its gains, of effects of medians over those of means.
+        `share_varied` is the share of units whose values vary: the fewer, the less is known.
         """
         # Logarithms of gains have a prior with heavy tails (Cauchy).
         scale = math.hypot(defaults.PULL_SCALE, 1 - share_varied)
@@ -45,24 +45,30 @@ class Pull(NamedTuple):
         return cls(1 - np.exp(LOGS_OF_GAINS), weights / weights.sum())
 
     def gain(self, by_clip: float | Floats) -> Any:
-        """Effects that clipped residuals show, over those of means; for each of `by_clip`."""
+        """Effects that clipped residuals show, over those of means; for each of `by_clip`.
+
+        It is the harmonic mean of ``1 - by_clip * pull``.
+        """
         return 1 / ((1 / (1 - np.multiply.outer(by_clip, self.values))) @ self.weights)
 
     def error(self, by_clip: float) -> float:
-        """Standard error of effects that were divided by `gain`, relative to the effects."""
+        """Standard error of effects that were divided by `gain`, over the effects."""
         gain = float(self.gain(by_clip))
         ratios = gain / (1 - self.values * by_clip)
         of_form = float(self.of_form(np.array([by_clip]))[0]) / gain
         return math.sqrt(self.weights @ (ratios - 1) ** 2 + of_form**2)
 
     def of_form(self, by_clip: Floats) -> Floats:
-        """Relative error of effects if pulls fall with clips as a normal density, not its tails."""
+        """Error over effects (n,) if `by_clip` falls with clips as a normal density, not a tail."""
         normal = ndtri(np.minimum(by_clip, 1.0) / 2).tolist()
         densities = np.array([math.exp(-(z**2) / 2) for z in normal])
         return abs(float(self.weights @ self.values)) * (densities - by_clip)
 
     def beyond(self, clip: float | Floats, effects: float) -> Any:
-        """Root mean square of what each clip takes from normal `effects` times the pull."""
+        """Root mean square of what is beyond each clip of normal effects times the pull.
+
+        `effects` is their root mean square; the result has the shape of `clip`.
+        """
         scales = np.abs(self.values) * effects + LEAST_SQUARE
         z = np.divide.outer(clip, scales)
         density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
@@ -79,23 +85,24 @@ class Pull(NamedTuple):
 def pull_by_clip(
     clip: float | Floats, share_varied: float = 1.0, shorter: float | Floats = 1.0
 ) -> Any:
-    """Part of the pull of medians that clipped residuals have: what the clip takes of responses.
+    """Part of the pull that clipped residuals have: 1 less their response to small shifts.
 
-    `clip` is in deviations of residuals. Only the part `share_varied` of units deviates; their sums
-    are multiplied by `shorter`.
+    It is 1 for the least clips, by which residuals show medians, and 0 for the widest. `clip` is in
+    deviations of residuals, of which only the part `share_varied` of units has any; sums of these
+    units are multiplied by `shorter`.
     """
     return 1 - shorter * (1 - 2 * ndtr(-clip * math.sqrt(share_varied)))
 
 
 class OfClips(NamedTuple):
-    """Numbers (n,) of n releases, or of releases with n clips to choose from."""
+    """Numbers (n,) of n releases, or of one release at n clips to choose from."""
 
     precisions: Floats  # of a row's effect, by noise
     by_clip: Floats  # as `pull_by_clip`
     shifts: Floats  # errors of effects, as values are skewed
 
     def without(self, pull: Pull) -> tuple["OfClips", Floats]:
-        """Numbers of effects divided by the gains of this `pull`, and errors of its form."""
+        """Numbers of effects divided by the gains of this `pull`, and its `of_form` errors (n,)."""
         gains = pull.gain(self.by_clip)
         divided = OfClips(self.precisions * gains**2, self.by_clip / gains, self.shifts)
         return divided, pull.of_form(self.by_clip) / gains
@@ -104,7 +111,7 @@ class OfClips(NamedTuple):
 def expected_square_errors(
     past: OfClips, planned: OfClips, pull: Pull, effects: float, n_rows: int
 ) -> Floats:
-    """Expected square errors (n,) of a row's effect by `past` releases and each of n `planned`.
+    """Expected square errors (n,) of a row's effect by `past` releases and one of n `planned`.
 
     `effects` is the root mean square of the effects of `n_rows` rows, `pull` the posterior by past
     releases.
@@ -114,12 +121,13 @@ def expected_square_errors(
     totals = past_precision + planned.precisions
 
     def averaged(of_past: Floats, of_planned: Floats) -> Floats:
-        """Mean (n,) over all past releases and each of the planned ones, by precision."""
+        """Means (n,) by precision, each over all past releases and one planned one."""
         return (past.precisions @ of_past + planned.precisions * of_planned) / totals
 
     by_clip = averaged(past.by_clip, planned.by_clip)
     shifts, of_form = averaged(past.shifts, planned.shifts), averaged(form_of_past, form)
-    # Precision by which releases tell the pull: by their difference from those of other clips.
+    # Precision by which a planned release tells the pull: by its difference from past ones, which
+    # have other clips.
     differences = planned.by_clip - past.precisions @ past.by_clip / past_precision
     told = n_rows * (effects * differences) ** 2 * planned.precisions * (past_precision / totals)
     left = pull.variance_left(1 / np.maximum(told, LEAST_SQUARE))
@@ -147,7 +155,7 @@ def measured_pull(
     for own, variances, clipped, far in zip(shown, noise, by_clip, farness, strict=True):
         far = min(max(far, 0.0), 1.0)
         gains.append((1 - pulls[:, None] * clipped - lacks * far).reshape(-1, 1))
-        # If it is far off, its response errs by one factor, too.
+        # The response of a release about effects far off errs, too, by one factor for all rows.
         of_effects = max(float(np.sum(own**2 / variances)) - len(own), 0.0)
         errors.append(variances * (1 + (defaults.PULL_SCALE * far) ** 2 * of_effects))
     # Variances of effects are those shown over the mean squared gain, so that the coarse grid of

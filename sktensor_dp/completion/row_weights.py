@@ -15,9 +15,9 @@ LEAST_RATIO = 1e-12
 def row_weights(moments: Floats, past: Floats, planned: float) -> Floats:
     """Weights (n_rows,) in releases to come, from LEAST_ROW_WEIGHT to 1.
 
-    `moments` (2, n_rows) are posterior means of rows' sums of entries and of their squares. Biases,
+    `moments` (2, n_rows) are posterior means of rows' weights in sums and of their squares. Biases,
     of prior variance 1, have the precision `past` (n_rows,) times these squares by earlier
-    releases, and `planned` times by those to come if all rows weigh the same.
+    releases. By those to come they have `planned` times these squares if all rows weigh the same.
     """
     sums, squares = moments
     roots = np.sqrt(squares_of_most_gain(sums / sums.sum(), past * squares, planned * squares))
@@ -25,9 +25,9 @@ def row_weights(moments: Floats, past: Floats, planned: float) -> Floats:
 
 
 def squares_of_most_gain(shares: Floats, past: Floats, planned: Floats) -> Floats:
-    """Squared weights x (n_rows,), of mean 1 over entries, by which biases explain most.
+    """Squared weights x (n_rows,), of mean 1 over entries, by which biases explain most variance.
 
-    Rows have these `shares` of entries and signal-to-noise ratios ``past + x planned``.
+    Rows have these `shares` of entries, and biases signal-to-noise ratios ``past + x planned``.
     """
     # A unit's weights are divided by their norm, so that squares add up to 1. The variance that
     # biases explain, the mean of ratio / (1 + ratio), rises alike with all x that are not 0 where
