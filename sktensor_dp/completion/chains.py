@@ -58,7 +58,7 @@ TOO_MANY = f"; of more than {MOST_CONCURRENT} {{rows}} this is not measured."
 
 
 def of_modes(modes: Sequence[int], n_shared: int, by: str = "of") -> str:
-    """Words for some of `n_shared` modes, such as "of mode 1"; "" if there is no other one."""
+    """Words for some of `n_shared` modes, such as "of mode 1"; "" if there is one shared mode."""
     return f"{by} mode {f' and {by} mode '.join(map(str, modes))}" if n_shared > 1 else ""
 
 
@@ -70,7 +70,10 @@ def on_noise(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
 
 
 def on_alone(shares: Mapping[int, float], n_shared: int) -> tuple[str, ...]:
-    """Sentences on those of `n_shared` modes that persons with one row tell, by their `shares`."""
+    """Sentences on those of `n_shared` modes of which persons with one row have most weight.
+
+    `shares` are the shares of these persons by mode.
+    """
     return tuple(
         f"Of the weight that tells {f'rows {of_modes([mode], n_shared)}'.strip()} apart "
         f"{share:.0%} {ALONE}"
@@ -79,12 +82,12 @@ def on_alone(shares: Mapping[int, float], n_shared: int) -> tuple[str, ...]:
 
 
 def warnings_of_alone(notes: Sequence[str]) -> tuple[Warning, ...]:
-    """Warnings of those `notes` of a fit that are sentences of `on_alone`."""
+    """Sentences of `on_alone` among the `notes` of a fit, as warnings."""
     return tuple(NotEnoughDataWarning(note) for note in notes if note.endswith(ALONE))
 
 
 def on_items(notes: Sequence[str]) -> list[str]:
-    """Sentences on what released numbers tell of chains, among `notes` of a fit of items."""
+    """Sentences on chains by released numbers among the `notes` of a fit, with rows as "items"."""
     of_items = on_kept([1], 1) + on_noise([1], 1)
     said = [note for note in notes if note in of_items or note.endswith(ALONE)]
     return [note.replace("rows", "items") for note in said]
@@ -103,11 +106,11 @@ def on_kept(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Chains:
-    """Public numbers by which a fit of a `model` measures how persons compare rows, or not."""
+    """Public numbers that decide whether a fit of a `model` measures how persons compare rows."""
 
     model: Any
     shape: tuple[int, ...]
-    part: float = 1.0  # that the fit has of the epsilon a caller knows
+    part: float = 1.0  # epsilon of the fit over the epsilon that sentences name
     each: float = 1.0  # entries of a unit
     stays: int | None = None  # in how many rows of the last mode a unit stays, if it is said
 
@@ -117,11 +120,11 @@ class Chains:
         return np.delete(np.arange(len(self.shape)), self.model.unit_mode)
 
     def on_errors(self, modes: Sequence[int], rows: str = "rows") -> str:
-        """Sentences on errors in `modes` of which a fit did not measure chains; "" without."""
+        """Sentences on errors in `modes`, whose chains a fit did not measure; "" without modes."""
         return self._on_hidden(np.isin(self._shared, modes), rows)
 
     def _on_hidden(self, hidden: NDArray[np.bool_], rows: str) -> str:
-        """Sentences on errors in the shared modes of a mask `hidden`; "" without."""
+        """Sentences on errors in the shared modes of a mask `hidden`; "" if none is in it."""
         if not hidden.any():
             return ""
         said = NOT_MEASURED + self._way_out(hidden)
@@ -156,9 +159,9 @@ class Chains:
         return said, tuple(map(NotEnoughDataWarning, [*said, *in_vain]))
 
     def on_forecast(self, rows: str = "rows") -> str:
-        """Sentences on expected errors, which know of no chains of rows.
+        """Sentences on expected errors, which do not count chains of rows.
 
-        "" for pairs of rows, and where units have most rows of each mode.
+        "" where modes have two rows, or units have at least half of the rows of each mode.
         """
         if self.model.unit_mode is None:
             return ""
@@ -183,25 +186,25 @@ class Chains:
 
     @property
     def panel_is_hidden(self) -> bool:
-        """True if noise hides how units compare rows that they stay in, as far as it is said."""
+        """True if noise hides how units compare the rows they stay in; False without `stays`."""
         if self.stays is None:
             return False
-        _, told = self._planned(self.model.epsilon, self.shape[self.model.unit_mode])
-        return not told[-1]
+        _, measured = self._planned(self.model.epsilon, self.shape[self.model.unit_mode])
+        return not measured[-1]
 
     def _hidden_and_measured(self) -> NDArray[np.bool_]:
-        """Masks (2, n_shared) of modes with chains, by whether a fit hides or measures them."""
+        """Masks (2, n_shared) of modes that may have chains: first those not measured by a fit."""
         mode = self.model.unit_mode
-        _, told = self._planned(self.model.epsilon, self.shape[mode])
+        _, measured = self._planned(self.model.epsilon, self.shape[mode])
         lengths = np.delete(self.shape, mode)
         least_rows, _ = self._rows_each()
         are_few = least_rows < MOST_COMPARED * lengths
         if self.stays is not None:
             are_few[-1] = True
-        return (lengths > 2) & are_few & np.stack([~told, told])
+        return (lengths > 2) & are_few & np.stack([~measured, measured])
 
     def _rows_each(self) -> NDArray[np.float64]:
-        """Numbers (2, n_shared) of rows that a unit's entries are in at least, and by chance."""
+        """Numbers (2, n_shared) of rows that a unit has entries in: least possible, by chance."""
         lengths = np.delete(self.shape, self.model.unit_mode)
         n_cells = math.prod(lengths.tolist())
         each = min(max(self.each, 1.0), float(n_cells))
@@ -209,30 +212,30 @@ class Chains:
         return np.stack([each * lengths / n_cells, (each / norms) ** 2])
 
     def _of_modes(self, mask: NDArray[np.bool_], by: str = "of") -> str:
-        """Words for the shared modes in `mask`, as of `of_modes`."""
+        """Words, as by `of_modes`, for the shared modes in `mask`."""
         modes = self._shared
         return of_modes(modes[mask].tolist(), len(modes), by)
 
     def _planned(self, epsilon: float, n_units: int) -> tuple[bool, NDArray[np.bool_]]:
-        """Whether a fit of `n_units` at `epsilon` seeks components, and which modes it measures."""
+        """True if a fit of `n_units` at `epsilon` seeks components; mask of modes it measures."""
         model, shape = self.model, list(self.shape)
         shape[model.unit_mode] = n_units
         rank, chooses = int(np.max(model.rank)), model._chooses_bounds
         plan = plan_persons(shape, rank, model.unit_mode, epsilon, model.delta, chooses)
         lengths = np.delete(shape, model.unit_mode).tolist()
         of_modes = enumerate(zip(lengths, *self._rows_each().tolist(), strict=True))
-        told = np.array([
-            plan.tells_concurrences(place, n_rows, n_units * math.sqrt(by_chance), at_least)
+        measured = np.array([
+            plan.releases_concurrences(place, n_rows, n_units * math.sqrt(by_chance), at_least)
             for place, (n_rows, at_least, by_chance) in of_modes
         ])  # fmt: skip
         if self.stays is not None:
-            told[-1] = plan.with_concurrences[-1]
+            measured[-1] = plan.with_concurrences[-1]
             entries = self.each if len(shape) > 2 else None
-            told[-1] &= Panel(shape[-1], self.stays, n_units, entries).is_known(plan)
-        return plan.seeks_components, told
+            measured[-1] &= Panel(shape[-1], self.stays, n_units, entries).is_known(plan)
+        return plan.seeks_components, measured
 
     def _way_out(self, hidden: NDArray[np.bool_]) -> str:
-        """End of the sentence: by how many persons or what epsilon modes would not be `hidden`."""
+        """End of a sentence: how many persons or what epsilon would measure the `hidden` modes."""
         model, n_units = self.model, self.shape[self.model.unit_mode]
         if model.delta == 0:
             return NEEDS_DELTA
@@ -256,11 +259,13 @@ def _least_measured(
     few: NDArray[np.bool_], planned: Callable[[Any], tuple[bool, NDArray[np.bool_]]],
     least: Callable[[Any], Any],
 ) -> Any:  # fmt: skip
-    """Least number from which on each ``planned(number)`` measures modes `few`; None without."""
-    # From some number on components are sought, which leaves less budget to concurrences.
+    """Least number from which on ``planned(number)`` measures the modes `few`; None without."""
+    # From some number on components are sought, which leaves less budget to concurrences: modes
+    # have to be measured there, too.
     seeking = least(lambda number: planned(number)[0])
 
     def is_measured(number: Any) -> bool:
+        """True if the modes are measured at this number and from where components are sought."""
         numbers = {number, number if seeking is None else max(number, seeking)}
         return all(planned(one)[1][few].all() for one in numbers)
 

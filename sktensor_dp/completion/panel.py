@@ -36,11 +36,11 @@ class ErrorsOfRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """Rows of a mode in a row, of which each unit has entries in `stays` neighbouring ones.
+    """Ordered rows of a mode, of which each unit has entries in `stays` neighbouring ones.
 
     Units come and go at a constant rate: at both ends some have entries in fewer rows. A unit has
-    one entry in each of its rows, or where `each` is given a number of this mean, geometrically
-    distributed, of which each is in any of its rows.
+    one entry in each of its rows; or, with `each`, a geometrically distributed number of entries of
+    this mean, each in a random one of its rows.
     """
 
     n_rows: int
@@ -49,10 +49,7 @@ class Panel:
     each: float | None = None
 
     def weights(self) -> tuple[Floats, Floats]:
-        """Weight of a unit in each row, if it has entries in several rows, and in that row alone.
-
-        Each is of shape (n_rows,).
-        """
+        """Mean weights (n_rows,) of a unit in rows, by units with several rows, and by others."""
         counts, several = self._counts, np.count_nonzero(self._counts, axis=1) > 1
         weights = counts / np.linalg.norm(counts, axis=1, keepdims=True) / len(counts)
         return weights[several].sum(axis=0), weights[~several].sum(axis=0)
@@ -64,7 +61,7 @@ class Panel:
 
     @property
     def rows_each(self) -> float:
-        """Mean number of rows in which a unit has entries."""
+        """Mean number of rows in which a unit has entries, if it has one in each of its rows."""
         return float(self.stays * self.n_rows / (self.n_rows + self.stays - 1))
 
     @property
@@ -82,19 +79,19 @@ class Panel:
         return np.asarray(sums)
 
     def is_known(self, plan: PersonPlan) -> bool:
-        """True if a fit of a plan measures how units compare rows of the last mode."""
+        """True if a fit measures, beyond noise, how units compare rows of the last mode."""
         if not plan.with_concurrences[-1]:
             return False
         return stand_out(float(self.concurrences().sum()), self.n_rows, plan.noise_of_concurrences)
 
-    def is_measured(self, plan: PersonPlan) -> bool:
-        """True if a fit of a plan releases how units compare rows of the last mode."""
+    def is_released(self, plan: PersonPlan) -> bool:
+        """True if a fit releases how units compare rows of the last mode."""
         return self.is_known(plan) if plan.in_doubt[-1] else plan.with_concurrences[-1]
 
     def variances(self, errors: ErrorsOfRow, plan: PersonPlan, assumed: Assumed) -> Floats:
-        """Error variances (n_rows,), in squared widths of bounds, that a fit will state.
+        """Error variances (n_rows,), in squared widths of bounds, that a fit of a trend will state.
 
-        For any two rows they add up to that of their difference. Effects are those of a trend.
+        Those of any two rows add up to that of their difference, or to more.
         """
         several, alone = errors.blocks[:, None] * self.weights()
         part = several / (several + alone)
@@ -119,7 +116,7 @@ class Panel:
 
     @cached_property
     def _counts(self) -> Floats:
-        """Numbers of entries (n, n_rows) of units that may be there, all as likely."""
+        """Numbers of entries (n, n_rows) of n possible units, all equally likely."""
         first = np.arange(1 - self.stays, self.n_rows)[:, None]
         rows = np.arange(self.n_rows)
         seen = ((rows >= first) & (rows < first + self.stays)).astype(float)
@@ -133,9 +130,9 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """Fit of effects of a panel by concurrences, as of `SharedBiases`, for random data."""
+    """Fit of effects of a panel by concurrences, as by `SharedBiases`, to random data."""
 
-    part: Floats  # (n_rows,): of a row's entries, those of units with several rows
+    part: Floats  # (n_rows,): part of a row's entries that are of units with several rows
     noise: Floats  # (n_rows,): variances of effects by noise
     sampling: Floats  # (n_rows,): by entries
     trend: Floats  # (n_rows,): true effects
@@ -166,7 +163,7 @@ class _Fit:
 def check_stays(
     stays: object, n_observed: int, shape: tuple[int, ...], unit_mode: int | None
 ) -> None:
-    """Refuse a number of rows that no unit can stay in, or in which its entries have no room."""
+    """Raise ValueError for `stays` that units cannot stay in, or have too many entries for."""
     if stays is None:
         return
     if unit_mode != 0:

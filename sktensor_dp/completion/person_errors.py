@@ -65,19 +65,19 @@ def person_errors(
 ) -> Errors:  # fmt: skip
     """Expected errors where units are persons.
 
-    With `stays`, each has entries in so many neighbouring rows of the last mode.
+    With `stays`, each person has entries in so many neighbouring rows of the last mode.
     """
     # Units without entries do not count.
     n_units = min(n_observed, shape[plan.unit_mode])
     shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
     each = n_observed / n_units
-    # If the trial ends the search, the level and biases get the budget of sweeps left.
+    # If the trial ends the search, the level and biases get the budget of the sweeps that are left.
     for_biases = plan.sweeps_for_biases if plan.n_sweeps > 0 else 0
     entries = each if len(shape) > 2 else None  # rows of a matrix hold one entry of a unit
     panel = None if stays is None else Panel(shape[-1], stays, n_units, entries)
     rows, more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases, panel)
-    (biases, of_change) = if_found, _ = _bias_variances(rows, plan, assumed, panel)
-    explained, by_sweep = None, False
+    if_found, of_change = _bias_variances(rows, plan, assumed, panel)
+    biases, explained, by_sweep = if_found, None, False
     if plan.n_sweeps > 0:
         more_biases, more_of_change = _bias_variances(more_rows, plan, assumed, panel)
         gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
@@ -107,7 +107,7 @@ def _level_variance(each: float, assumed: Assumed) -> float:
 
     Levels are assumed to vary as biases do; `each` is the number of entries of a unit.
     """
-    prior = 1 / kernel_defaults.LEVEL_VARIANCE  # as many entries would weigh
+    prior = 1 / kernel_defaults.LEVEL_VARIANCE  # number of entries that would weigh as much as it
     by_shrinkage, by_entries = assumed.bias_deviation**2 * prior**2, assumed.about_biases * each
     return (by_shrinkage + by_entries) / (each + prior) ** 2
 
@@ -117,7 +117,7 @@ def _mean_error(
 ) -> float:
     """Standard error of the released mean, by shrunk noise and by sampling of units.
 
-    The level is paid for by a sweep of a search (`by_sweep`), or by releases of its own.
+    A sweep of a search pays for the level if `by_sweep`, else uses of its own release do.
     """
     n_units, cost = shape[plan.unit_mode], plan.cost_of_level(by_sweep=by_sweep)
     half = assumed.half_of_levels(np.delete(shape, plan.unit_mode))
@@ -144,7 +144,7 @@ def _bias_variances(
     variances = assumed.shrunk([math.fsum(of_row[:3]) for of_row in errors])
     if panel is None:
         return variances, math.nan
-    if not panel.is_measured(plan):  # fits take rows to be by chance
+    if not panel.is_released(plan):  # fits take rows to be by chance
         return variances, 2 * variances[-1]
     of_rows = panel.variances(errors[-1], plan, assumed)
     return [*variances[:-1], float(np.mean(of_rows))], float(of_rows[0] + of_rows[-1])
@@ -157,8 +157,8 @@ class _RowErrors(NamedTuple):
     sampling: float  # variance by the row's entries, times w * norm
     shift: float  # root mean square error by clips, as residuals are not normal
     weight: float  # w of an average row
-    norm: float  # each entry weighs one over it
-    blocks: Floats  # (2,): weights of units with entries in several rows, and in one
+    norm: float  # an entry weighs 1 / norm
+    blocks: Floats  # (2,): factors of sums of units with entries in several rows, and in one
 
     def entries_to_tell(self, bias_deviation: float) -> float:
         """Number of entries with which the bias of a row errs by as much as biases differ."""
@@ -179,7 +179,7 @@ def _errors_of_rows(
 ) -> tuple[list[_RowErrors], list[_RowErrors]]:  # fmt: skip
     """Errors of biases of each shared mode, with their own budget, and with that of `sweeps` too.
 
-    `each` is the number of entries of a unit, in rows of the last mode as in the `panel`, if any.
+    `each` is the number of entries of a unit; a `panel` says in which rows of the last mode.
     """
     usual, more = list[_RowErrors](), list[_RowErrors]()
     n_cells = math.prod(shape) // shape[plan.unit_mode]
@@ -188,9 +188,9 @@ def _errors_of_rows(
     for place, n_rows in enumerate(np.delete(shape, plan.unit_mode).tolist()):
         # Part of units whose entries, one and a Poisson number of others, are all in one row.
         in_one = math.exp((each - 1) * (1 / n_rows - 1))
-        # In `SharedRowSums` of order 2 an entry weighs one over the norm of its unit's counts, in
-        # those of order 1 one over `each`, times the root of the part of the unit's entries in
-        # other rows if there are any.
+        # In `SharedRowSums` of order 2 an entry weighs 1 over the norm of its unit's counts. In
+        # those of order 1 it weighs 1 over `each`, times the root of the part of the unit's entries
+        # in other rows, if there are any.
         norm = norm_in_rows(each, n_rows, n_cells)
         if panel is not None and place == len(shape) - 2:
             in_one, norm = panel.alone, each / panel.weight
@@ -198,8 +198,9 @@ def _errors_of_rows(
             in_others = max(1 - (norm / each) ** 2, 0.5)
             norm = each / (in_one + (1 - in_one) * math.sqrt(in_others))
         weight = shape[plan.unit_mode] * each / n_rows / norm
-        is_told = plan.tells_concurrences(place, n_rows, weight * n_rows, (each / norm) ** 2)
-        usual_mus = _budgets_of_rounds(plan, place, is_told=is_told)
+        of_unit = (each / norm) ** 2  # rows of a unit
+        are_released = plan.releases_concurrences(place, n_rows, weight * n_rows, of_unit)
+        usual_mus = _budgets_of_rounds(plan, place, are_released=are_released)
         more_mus = list[float]()
         if sweeps and plan.place_of_longest == place:
             more_mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
@@ -255,8 +256,8 @@ def _errors_of_rounds(
         widest = 2 * half / deviation
         if number == 0:
             clip = UNCLIPPED
-        elif mu in (0.0, math.inf):
-            clip = widest  # without noise; a pure budget otherwise pays for one round alone
+        elif mu in (0.0, math.inf):  # no noise: with noise a pure budget, of mu 0, has one round
+            clip = widest
         else:
             noises, _, shifts = np.array(errors).T
             unit = weight * deviation
@@ -268,6 +269,7 @@ def _errors_of_rounds(
                 least, widest,
             )  # fmt: skip
         farthest = SharedRowSums.largest_distance(longest_sum(clip))
+        # Pure noise is Laplace noise; the L1 sensitivity is 4.
         sigma = farthest / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
         shift = apart * shift_by_clip(clip, widest)
         errors.append(_errors_of_round(sigma, clip * deviation, deviation, each, shift))
@@ -275,11 +277,14 @@ def _errors_of_rounds(
     return _averaged(errors[:rounds], weight), _averaged(errors, weight)
 
 
-def _budgets_of_rounds(plan: PersonPlan, place: int, *, is_told: bool) -> list[float]:
-    """Budget mu of each round of biases at `place`; concurrences that are not told pay for one."""
+def _budgets_of_rounds(plan: PersonPlan, place: int, *, are_released: bool) -> list[float]:
+    """Budget mu of each round of biases of the shared mode at `place`.
+
+    Concurrences that were planned in doubt pay for one round more if not `are_released`.
+    """
     rounds = plan.n_rounds
     mus = [plan.costs_of_biases()[place].mu / math.sqrt(rounds)] * rounds
-    if plan.in_doubt[place] and not is_told:
+    if plan.in_doubt[place] and not are_released:
         mus.append(plan.releases.cost_of(RowConcurrences.name).mu)
     return mus
 
@@ -287,7 +292,7 @@ def _budgets_of_rounds(plan: PersonPlan, place: int, *, is_told: bool) -> list[f
 def _errors_of_round(
     sigma: float, largest: float, deviation: float, each: float, shift: float
 ) -> _RoundErrors:
-    """Errors of one round with noise `sigma` and that `shift`, clipped to a `largest` residual."""
+    """Errors of one round with noise `sigma` and this `shift`, clipped to a `largest` residual."""
     # Residuals are about a unit's own level, which errs.
     varied = deviation * math.sqrt(1 + by_own_level(each))
     slope = clipped_response(largest / varied, varied)
@@ -448,7 +453,7 @@ class _Search:
         return gain * self._variance >= by_rows * self._gain_of_biases
 
     def _noise_of_mean(self, last: int) -> float:
-        """Noise of moments of so many sweeps, in units of what the assumed variance adds."""
+        """Noise of the mean moment of the `last` sweeps, in units of the assumed variance."""
         sigma = self._sigma / (MOMENT_WEIGHT * self._n_units)
         sigma /= excess_of_assumed(self._assumed_telling)
         return float(moment_noise(sigma, self._n_columns, last))

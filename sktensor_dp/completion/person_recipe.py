@@ -61,7 +61,7 @@ WIDE = (
 class Levels:
     """Released facts on the levels of units, and estimates from these."""
 
-    mean: float  # mean level, shrunk by its noise, from the middle of the bounds
+    mean: float  # mean level, shrunk by its noise, less the middle of the bounds
     share: float  # estimated share of units that have values
     variance_of_mean: float  # by noise
     answer: Answer  # of `UnitLevels`
@@ -72,9 +72,9 @@ class Levels:
         cls, ask: Session, about: ReleasedEffects | None = None,
         pooled: int = 1, paid_by: type[Query] = UnitLevels,
     ) -> "Levels":  # fmt: skip
-        """Release levels of units' values, or of these less effects of rows.
+        """Release levels of units' values, less effects of rows if they are given in `about`.
 
-        `about` has the effects. `pooled` planned uses of the query `paid_by` pay for the release.
+        `pooled` planned uses of the query `paid_by` pay for the release.
         """
         of_bounds = half = ask.public("half")
         shift = 0.0  # of the middle of the range
@@ -91,8 +91,8 @@ class Levels:
             ))  # fmt: skip
         answer = ask(UnitLevels(half, about, order_of(ask)), pooled, paid_by)
         found_mean, _, found_half = answer.value[:3].tolist()
-        # The third sum is of `half` for each unit with values; others add 0 to all sums. The share
-        # of units with values is shrunk to 1, by the variance 1 / 12 of a uniform prior.
+        # Each unit with values adds `half` to the third sum; others add 0 to all sums. The share of
+        # units with values is shrunk to 1, by the variance 1 / 12 of a uniform prior.
         noise = answer.sigma / half
         trust = 1 / (1 + 12 * noise**2)
         share = 1 - trust * (1 - float(np.clip(found_half / half, 0.0, 1.0)))
@@ -108,12 +108,13 @@ class Levels:
     def deviation_and_share(self, several: float = 1.0, at: float = 0.0) -> tuple[float, float]:
         """Root mean variance of values about their unit's mean, and the share of units that vary.
 
-        Both are for units with several values, a fraction `several` of those with any, which are
-        taken to vary all alike or not at all. `at` is the number of standard deviations that are
-        added to the root and taken from the share. At 0 the root is a posterior mean, and the share
-        is shrunk to 1.
+        Both are for units with several values, a fraction `several` of those with any: a share of
+        them varies, all alike, and the others do not. `at` is the number of standard errors that
+        are added to the root and taken from the share. At 0 the root is a posterior mean, and the
+        share is shrunk to 1.
         """
-        # In units of half the range. Sums of order 1 have no mean deviation: the share is 1.
+        # In units of half the range. If a share s varies, the mean deviation is sqrt(s) times the
+        # root. Order 1 releases no mean deviation: the share is then 1.
         share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)
         means = self.answer.value / (share * self.half)
         square, of_mean = float(means[1]), means[3] if len(means) > 3 else None
@@ -146,13 +147,13 @@ class Levels:
     def level_variance(self, noise_variance: float, measured_part: float) -> float:
         """Posterior median of the variance of units' levels.
 
-        `noise_variance` is that of values about their unit's level; about the mean of their unit's
-        values they have `measured_part` of it.
+        `noise_variance` is that of values about their unit's level, and `measured_part` of it that
+        about the mean of their unit's values.
         """
         usual = kernel_defaults.LEVEL_VARIANCE * noise_variance
         if len(self.answer.value) < 5:  # squares of means were not released
             return usual
-        # The prior: of the ratio v to the usual variance, u = v^2 / (1 + v^2) is uniform.
+        # The ratio v to the usual variance has the prior by which v^2 / (1 + v^2) is uniform.
         parts = np.linspace(0.0, 1.0, 1000, endpoint=False)
         mean, square = self.answer.value[[0, 4]] / self.share
         sigma = self.answer.sigma / self.share
@@ -168,7 +169,7 @@ class Levels:
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
     """Release levels, biases of each shared mode and components, and fit the shared model.
 
-    Also returns about how many entries there are, by released sums.
+    Also returns an estimate of the number of entries, from released sums.
     """
     of_values = Levels.release(ask)
     n_with_values = max(round(of_values.share * ask.n_units), 1)
@@ -177,15 +178,15 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         SharedBiases(ask, mode, values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
     ]  # fmt: skip
-    last = release_rounds(biases, plan, of_values)
+    last_budgets = release_rounds(biases, plan, of_values)
     # Units have entries in rows of different biases: release levels of values less biases.
     level = release_level(ask, biases, plan.n_level_uses - 1)
     search = FoundComponents(n_sweeps=0)
     if plan.n_sweeps:
         search = release_components(ask, biases, plan, options)
     if search.n_sweeps < plan.n_sweeps:
-        # What is left of their budget pays for better biases and a better level.
-        precision = plan.n_rounds * plan.rest_over_rounds / last[plan.place_of_longest]
+        # The rest of the search's budget pays for better biases and a better level.
+        precision = plan.n_rounds * plan.rest_over_rounds / last_budgets[plan.place_of_longest]
         biases[plan.place_of_longest].release(
             biases, pooled=plan.sweeps_for_biases, paid_by=SharedFactorSums, precision=precision
         )
@@ -197,7 +198,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     for bias in biases:
         bias.fit_hidden(biases)
     level_variance = level.level_variance(residual, values.measured_part)
-    # Variance of units' means. Order 1 has no squares of these: take that of values in a unit.
+    # Variance of units' means. Order 1 releases no squares of means: take that of a unit's values.
     of_means = values.deviation**2
     if order_of(ask) == 2:
         of_means = level_variance + residual * (1 - values.measured_part)
@@ -205,7 +206,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         level=level.mean + ask.public("middle"), unit_mode=plan.unit_mode,
         noise_variance=residual if search.components is None else search.noise_variance,
         effects=[bias.effects for bias in biases], components=search.components,
-        # A unit's level has a prior about the released mean, which errs.
+        # The prior of a unit's level is about the released mean: count the error of that mean.
         level_variance=level_variance + level.variance_of_mean,
         # By noise, and by sampling of units.
         level_error=math.sqrt(level.variance_of_mean + of_means / n_with_values),
@@ -230,9 +231,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
 def release_rounds(
     biases: Sequence[SharedBiases], plan: PersonPlan, of_values: Levels
 ) -> list[float]:
-    """Release concurrences of modes, where they tell, and all rounds of biases.
+    """Release all rounds of biases, and concurrences of modes where they would tell something.
 
-    Returned are budgets (mu squared) of the last release of each mode, over that of a round.
+    Returns the budget (mu squared) of the last release of each mode, over that of one round.
     """
     for place, of_mode in enumerate(biases):
         if plan.with_concurrences[place] and not plan.in_doubt[place]:
@@ -243,8 +244,8 @@ def release_rounds(
             is_first = n_left == plan.n_rounds - 1
             of_mode.release(biases, n_left + more[place], plan.uses_by_mode[place])
             if is_first and plan.in_doubt[place]:
-                n_rows, (weight, rows_each) = len(of_mode.shares), of_mode.weight_and_rows_each()
-                if plan.tells_concurrences(place, n_rows, weight, rows_each):
+                weight, rows_each = of_mode.weight_and_rows_each()
+                if plan.releases_concurrences(place, len(of_mode.shares), weight, rows_each):
                     of_mode.release_concurrences()
                 else:
                     more[place] = plan.round_by_concurrences(place)
@@ -267,14 +268,15 @@ def release_level(
     """Release levels of values less biases; later releases of biases are about the mean level."""
     about = ReleasedEffects(tuple(bias.effects for bias in biases), 0.0, residual_variance(biases))
     level = Levels.release(ask, about, pooled, paid_by)
-    biases[0].values.level = level.mean  # the same values as those of all other modes
+    biases[0].values.level = level.mean  # all modes share one `values`
     return level
 
 
 def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
     """Warning, if any, by released `levels`: no values are read, or bounds seem wrong.
 
-    The mean variance of units' values is `measured_part` of the variance of values.
+    `measured_part` is the mean variance of a unit's values, over the variance of values about their
+    unit's level.
     """
     sigma, share, half = levels.answer.sigma, levels.share, levels.half
     if sigma >= LITTLE_NOISE * half:  # noise could explain whatever is seen
@@ -286,7 +288,7 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
     if is_at_end(mean / share, sigma / share, half) and variance <= 3 * sigma:
         return (DoubtfulParameterWarning(AT_EDGE),)
     # In units of half the range. Mean deviations stand out of noise earlier than variances, but are
-    # small also if most are 0: where they are released they decide, and variances may not object.
+    # small also if most are 0: where they are released they decide, unless the variance is large.
     least = 2 * LEAST_DEVIATION
     largest = half * least**2 * share * measured_part
     is_wide = variance + 3 * sigma < largest
@@ -308,7 +310,7 @@ class FoundComponents(NamedTuple):
 def release_components(
     ask: Session, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
 ) -> FoundComponents:
-    """Search for components, until a trial says that biases would gain more from the rest."""
+    """Search for components; end it at the trial if biases would gain more by the rest of it."""
     ranks = [options.ranks[bias.mode] for bias in biases]
     weights = cell_weights(biases)
     rank = math.prod(ranks) if options.full_core else ranks[0]

@@ -413,10 +413,12 @@ class PersonPlan:
         mu = self.releases.cost_of(RowConcurrences.name).mu
         return 0.0 if math.isinf(mu) else RowConcurrences.largest_distance / mu
 
-    def tells_concurrences(self, place: int, n_rows: int, weight: float, rows_each: float) -> bool:
+    def releases_concurrences(
+        self, place: int, n_rows: int, weight: float, rows_each: float
+    ) -> bool:
         """True if concurrences of the shared mode at `place`, of `n_rows`, are released.
 
-        Units have entries in `rows_each` rows, and a `weight` in all rows together.
+        A unit has entries in `rows_each` rows; all units together have this `weight` in all rows.
         """
         if not self.in_doubt[place]:
             return self.with_concurrences[place]
@@ -470,8 +472,8 @@ def plan_persons(
     # proportion to the number of rows.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
-    # The level of a person who folds in is told by their own entries: beside components releases of
-    # levels get half as much.
+    # Entries that a person folds in tell their level: if components are sought, releases of levels
+    # get half as much.
     n_level_uses, of_components = (2, defaults.DIRECTION_FRACTION) if n_sweeps else (4, 0.0)
     of_levels = n_level_uses / 2 * defaults.LEVEL_FRACTION
     if not has_rounds:  # a fraction of epsilon, whose square takes the place of mu squared
@@ -483,11 +485,12 @@ def plan_persons(
         uses[SharedFactorSums.name] = n_sweeps
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
-    told, in_doubt = plan_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
+    with_concurrences, in_doubt = plan_concurrences(shape, unit_mode, epsilon, delta, shares, uses)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
     return PersonPlan(
-        unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, told, in_doubt
-    )
+        unit_mode, n_sweeps, releases, n_level_uses, n_rounds, uses_by_mode, with_concurrences,
+        in_doubt,
+    )  # fmt: skip
 
 
 def plan_concurrences(
@@ -511,14 +514,15 @@ def plan_concurrences(
     noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
     few = (lengths > 2) & (lengths <= MOST_CONCURRENT)
     is_sure, sigma = noise < LARGEST_NOISE, RowConcurrences.largest_distance / mu
-    most = shape[unit_mode] * np.sqrt(MOST_COMPARED * lengths)  # weight of units in all rows
-    may_tell = [stand_out(*of_mode, sigma) for of_mode in zip(most, lengths, strict=True)]
-    told = few & (is_sure | may_tell)
-    if told.any():
-        shares[RowConcurrences.name] = told.sum() * of_each
-        shares[SharedRowSums.name] -= told.sum() * of_each
-        uses[RowConcurrences.name] = int(told.sum())
-    return tuple(told.tolist()), tuple((told & ~is_sure).tolist())
+    # Weight in all rows together, if units have as many rows as may count as few.
+    most = shape[unit_mode] * np.sqrt(MOST_COMPARED * lengths)
+    may_stand_out = [stand_out(*of_mode, sigma) for of_mode in zip(most, lengths, strict=True)]
+    planned = few & (is_sure | may_stand_out)
+    if planned.any():
+        shares[RowConcurrences.name] = planned.sum() * of_each
+        shares[SharedRowSums.name] -= planned.sum() * of_each
+        uses[RowConcurrences.name] = int(planned.sum())
+    return tuple(planned.tolist()), tuple((planned & ~is_sure).tolist())
 
 
 def trial_sweeps(n_sweeps: int) -> int:
