@@ -25,9 +25,11 @@ LEAST_RELATIVE_ERROR = 1e-9
 class EffectRelease:
     """Released sums over units for each row of a shared mode, as `SharedRowSums` defines them."""
 
+    # Numbers "by row" are (n_rows,), or one for all rows.
+
     sums: Floats  # (n_rows,): of clipped residuals, in clips; (2, n_rows) before blocks are joined
-    counts: Floats  # of the same shape: of entries
-    sigma: Floats  # deviations of the noise of both; of the shape of `counts`
+    counts: Floats  # weighted numbers of entries; of the shape of `sums`
+    sigma: Floats  # deviations of the noise of both; of the shape of `sums`
     response: float | Floats  # of mean clipped residuals to effects, 1 if unknown; by row
     about: Floats  # (n_rows,): effects that residuals are about
     spread: float | Floats  # deviation of a clipped residual; by row
@@ -37,16 +39,16 @@ class EffectRelease:
     pulled: float | Floats = 0.0  # deviation of effects by their uncertain pull; by row
     # (n_rows, n_rows): covariances of errors of effects less those of independent noise and entries
     beyond: Floats | None = None
-    # (n_releases, n_rows): weights of those of which it is the average
+    # (n_releases, n_rows): weights of the releases that this one is the average of
     of_releases: Floats | None = None
 
     def joined(self, weights: Floats) -> "EffectRelease":
-        """Release with the sum of both blocks by `weights` (2,), the larger of which is 1."""
+        """Release with the weighted sum of both blocks; the larger of the `weights` (2,) is 1."""
         sigma = np.sqrt(weights**2 @ self.sigma**2)
         return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
     def estimates(self, counts: Floats) -> Floats:
-        """Effects (n_rows,) by the sums, for these `counts`."""
+        """Effects (n_rows,) that the sums show, with these `counts` in place of the noisy ones."""
         return self.about + self.sums / self.response / counts
 
     def noise(self, counts: Floats) -> Floats:
@@ -58,7 +60,7 @@ class EffectRelease:
         cls, releases: Sequence["EffectRelease"], missed: Floats,
         by_comparison: float | Floats = 0.0,
     ) -> "EffectRelease":  # fmt: skip
-        """One release in place of n: counts averaged by precision, sums for least error of effects.
+        """One release in place of n: counts averaged by precision, sums so that effects err least.
 
         `missed` and `by_comparison` are as for `errors_of_releases`.
         """
@@ -129,11 +131,11 @@ def errors_of_releases(
 ) -> Floats:  # fmt: skip
     """Mean products (n_rows, n, n) of the errors that n releases have in each row's sum of effects.
 
-    Errors are noise, the expected `shift`, what effects are `pulled` by, and what is beyond these
-    in distances from the last release. Where rows of two modes meet unevenly, a release also
-    contains a part of the errors that effects of other modes had then: `missed` (n, n) are mean
-    products of these. `by_comparison` (n_rows, n, n) are those of errors of effects, as how units
-    compare rows is not quite known. `counts` are averaged, `row_weights` are of sum 1.
+    Errors are noise, the expected `shift`, the deviation `pulled`, and what distances from the last
+    release have beyond these. Where rows of two modes meet unevenly, a release also contains a part
+    of the errors that effects of other modes had then: `missed` (n, n) are mean products of these.
+    `by_comparison` (n_rows, n, n) are those of errors of effects by noise in how units compare
+    rows. `counts` are averaged, `row_weights` are of sum 1.
     """
     about, sums, noise = compared
     mean_noise = noise @ row_weights
@@ -144,7 +146,7 @@ def errors_of_releases(
     distances = np.minimum(distances, LARGEST_ERROR)
     own_moves = _square_distances((row_weights * counts**2 * about) @ about.T)
     by_moves = np.stack([_square_distances(missed), own_moves])
-    # At most all of `missed`, as where each row of this mode meets one row of another mode alone.
+    # The part of `missed` is 1 at most, where each row of this mode meets a single row of another.
     part = min(_part_by_first(distances, by_noise, by_moves), float(row_weights @ counts**2))
     shift = np.stack([release.shift * counts for release in releases])
     pulled = np.stack([release.pulled * counts for release in releases])
@@ -162,7 +164,10 @@ def errors_of_releases(
 
 
 def weights_of_least_error(errors: Floats) -> Floats:
-    """Weights (..., n), of sum 1, with which a mean of n errs least; `errors` are mean products."""
+    """Weights (..., n), of sum 1, by which a mean of n errs least; `errors` (..., n, n) are theirs.
+
+    They are mean products of errors.
+    """
     weights = np.linalg.solve(errors, np.ones((*errors.shape[:-1], 1)))[..., 0]
     # Negative weights would extrapolate by expected shifts, which are too uncertain for that.
     weights = np.maximum(weights, 0.0)
@@ -184,13 +189,13 @@ def _part_by_first(distances: Floats, by_noise: Floats, by_moves: Floats) -> flo
 def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floats:
     """Weights (2,) of the blocks of units with entries in several rows of a mode, and in one.
 
-    From entries of units with several rows the unit's own level is subtracted. It cannot be from
-    those of units with one row, and may decide in which row they are: they hardly count where the
+    A unit's own level is subtracted from its entries if they are in several rows. From entries in
+    one row it cannot be, and it may decide in which row they are: they hardly count where the
     others tell effects. `weight_each` is the mean weight of an entry.
     """
     counts, sigma = pooled_counts(releases)
     variances = np.mean(sigma**2, axis=1)
-    # Mean weight of a row in each block, less a deviation of its noise.
+    # Mean weight of a row in each block, less one deviation of the noise of that mean.
     sizes = np.maximum(counts.mean(axis=1) - np.sqrt(variances / counts.shape[1]), 0.0)
     return weights_by_size(sizes, weight_each, variances, releases[-1].spread ** 2)
 
@@ -204,7 +209,7 @@ def parts_of_second(counts: Floats, sigma: Floats) -> Floats:
     totals = np.maximum(counts.sum(axis=0), noise) + LEAST_WEIGHT
     parts = np.clip(counts[1] / totals, 0.0, 1.0)
     errors = ((1 - parts) ** 2 * sigma[1] ** 2 + parts**2 * sigma[0] ** 2) / totals**2
-    # Parts have a normal prior of the likeliest variance on a grid, and of their mean by that.
+    # Parts have a normal prior, with the likeliest variance on a grid and the mean that fits it.
     variances = np.append(0.0, np.geomspace(1e-4, 1 / 4, 24))[:, None] + errors + LEAST_VARIANCE
     means = np.sum(parts / variances, axis=1) / np.sum(1 / variances, axis=1)
     squares = (parts - means[:, None]) ** 2
@@ -216,13 +221,14 @@ def parts_of_second(counts: Floats, sigma: Floats) -> Floats:
 def weights_by_size(
     sizes: Floats, weight_each: float, noise: float | Floats, sampling: float | Floats
 ) -> Floats:
-    """Weights, the larger 1, of sums in the two blocks of `block_weights`, for the least error.
+    """Weights (2,), the larger 1, of sums in the blocks of `block_weights`, for the least error.
 
-    `sizes` are a row's weights in the blocks, `noise` the variance of a sum, and `sampling` that of
-    an entry.
+    `sizes` (2,) are a row's weights in the blocks, `noise` the variance of a sum, and `sampling`
+    that of an entry.
     """
     # Entries of units with one row contain their levels, of LEVEL_VARIANCE times the variance
-    # of entries. At worst all of a row have one level: its variance counts `sizes` times.
+    # of entries. At worst all entries of a row have the same level, whose variance then counts
+    # `sizes` times.
     of_levels = np.array([0.0, kernel_defaults.LEVEL_VARIANCE]) * sizes
     errors = noise + (weight_each + of_levels) * sampling * sizes
     precisions = sizes / (errors + LEAST_WEIGHT)
@@ -230,7 +236,7 @@ def weights_by_size(
 
 
 def _constants(sums: Floats, counts: Floats, row_weights: Floats) -> Floats:
-    """Least-squares fit (n, 1) of one effect for all rows to row totals `sums` (n, n_rows)."""
+    """Least-squares effects (n, 1), one for all rows of each release, of `sums` (n, n_rows)."""
     square = max(float(row_weights @ counts**2), LEAST_WEIGHT)
     return np.asarray((sums @ (row_weights * counts) / square)[:, None])
 

@@ -29,7 +29,7 @@ class Line(NamedTuple):
     shown: Floats  # (n_releases,): positions that releases show
     noise: Floats  # (n_releases,): variances of these
     sampling: float  # variance of a position by units' entries
-    part: float  # of squared moves that noise does not explain, if they are of averages
+    part: float  # part of squared moves of averages that noise does not explain
 
     @classmethod
     def along(
@@ -37,10 +37,11 @@ class Line(NamedTuple):
     ) -> "Line":
         """Line along which effects move most in `moves` (n, n_rows); 0 if all moves are 0.
 
-        Moves are averages of the first 1, 2, ... n of the n + 1 releases less their mean, or one
-        response to moves of another mode. The first release is clipped otherwise, which adds to
-        its variance. `shown` are the effects that releases show, (n_releases, n_rows), and `noise`
-        their variances. `counts` (n_rows,) weigh rows; `sampling` are variances by units' entries.
+        Moves are averages of the first 1, 2, ... n of the n + 1 releases less the mean of these
+        averages, or one response to moves of another mode. The first release is clipped otherwise,
+        which adds to its variance. `shown` (n_releases, n_rows) are the effects that releases show,
+        and `noise` their variances. `counts` (n_rows,) weigh rows; `sampling` (n_rows,) are
+        variances by units' entries.
         """
         shares = counts / counts.sum()
         centred = np.sqrt(shares) * (moves - (moves @ shares)[:, None])
@@ -71,9 +72,9 @@ class Line(NamedTuple):
 
 
 def _doubt_of_first(shown: Floats, shares: Floats) -> Floats:
-    """Error of the effects (n_rows,) that the first release shows, as it is clipped otherwise.
+    """Error (n_rows,) of the effects that the first release shows, as it is clipped otherwise.
 
-    It is one factor for all rows, by a regression on the mean of later releases.
+    They are wrong by one factor for all rows, found by regression on the mean of later releases.
     """
     later = shown[1:].mean(axis=0)
     return shown[0] * (shares @ (shown[0] * later) / (shares @ later**2 + TINY) - 1)
@@ -97,7 +98,7 @@ def _response(
 def _part_beyond_noise(square: float, noise: Floats) -> float:
     """Part of the `square` of moves that `noise` (n,) of releases does not explain.
 
-    Moves are of averages of the first 1, 2, ... n releases about their mean.
+    Moves are those of averages of the first 1, 2, ... n releases about the mean of these averages.
     """
     # Averages of the first i and the first j have a covariance of 1 / max(i, j).
     order = np.arange(len(noise)) + 1
@@ -111,8 +112,8 @@ def fixed_point(
 ) -> tuple[Floats, Floats]:
     """Posterior means and variances (n,) of the fixed point: releases about it would show it.
 
-    A line is that of a mode; its releases were about `positions` (n_releases, n) on all n lines.
-    The prior variance of the fixed point is between `least` and `largest`.
+    Each of n modes has a line; releases of a mode were about its `positions` (n_releases, n), on
+    all lines. The prior variance of the fixed point is between `least` and `largest`.
     """
     # Residuals are about effects of other modes and the mean of a unit's other rows: releases about
     # positions a show c + J a, J = I - G with the normal equations G, scaled to a diagonal of 1. So
@@ -149,9 +150,10 @@ def fixed_point(
 
 
 def _possible_draws(design: Floats, shown: Floats, noise: Floats, n: int) -> tuple[Floats, Floats]:
-    """Posterior draws of c (m, n) and J (m, n, n), those alone in which J has possible eigenvalues.
+    """Posterior draws of c (m, n) and J (m, n, n), of which only those with possible J are kept.
 
-    `design` has n columns for c, and then those for the upper triangle of J.
+    Eigenvalues of a possible J are between -1 and 1. `design` has n columns for c, then those for
+    the upper triangle of J.
     """
     first, second = np.triu_indices(n)
     products, right = (design.T / noise) @ design, (design.T / noise) @ shown

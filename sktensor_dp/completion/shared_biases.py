@@ -69,52 +69,57 @@ LEAST_VARIANCE = 1e-12
 def mean_to_median(r: float, means: float | Floats, half: float) -> Floats:
     """Expected median less mean of values between -half and half, for each of their `means`.
 
-    The variance of values is the part `r` of the largest that their mean allows.
+    The variance of values is `r` times the largest that their mean allows.
     """
-    # Beta distributed values of mean m from the middle and variance v have a median that is
-    # 2/3 m r / (1 + r) from their mean, r = v / (half^2 - m^2), by their third cumulant.
+    # Beta distributed values of mean m and variance v have a median that is 2/3 m r / (1 + r) from
+    # their mean, by their third cumulant, with r = v / (half^2 - m^2).
     nearest = np.maximum(half - np.abs(means), 0.0)  # a median lies between the bounds, too
     return np.clip(2 / 3 * r / (1 + r) * np.asarray(means), -nearest, nearest)
 
 
 def by_own_level(each: float) -> float:
-    """Error variance of the level that a unit's residuals are about, over that of its values."""
-    # Residuals of n entries are about the mean of n - 1: mean of 1 / (n - 1), n geometric from 2.
+    """Error variance of the level that a unit's residuals are about, over that of its values.
+
+    `each` is the mean number of entries of a unit.
+    """
+    # A residual of one of n entries is about the mean of the n - 1 others: take the mean of
+    # 1 / (n - 1) for n of a geometric distribution from 2 on.
     return math.log(each - 1) / (each - 2) if each > 2 else 1.0
 
 
 def shift_by_clip(clip: float, widest: float) -> float:
-    """Shift of effects by a clip of residuals, divided by the residuals' mean less their median.
+    """Shift of effects by a clip of residuals, over the mean of residuals less their median.
 
     `clip`, and `widest`, beyond which no residual is, are in deviations of residuals.
     """
-    # Residuals of rows with different deviations have tails about as exponential ones, of which a
-    # mean of (1 + c) exp(-c) lies beyond c.
+    # Residuals of rows with different deviations have nearly exponential tails, which have
+    # (1 + c) exp(-c) of their mean beyond c.
     return max((1 + clip) * math.exp(-clip) - (1 + widest) * math.exp(-widest), 0.0)
 
 
 def longest_sum(clip: float | Floats) -> Any:
     """Largest norm of a unit's sums, in norms of its counts, for a `clip` of residuals."""
-    # In units of the clip the sums of normal residuals have about their deviation as their norm.
-    # Longer ones cost noise: norms are clipped at as many deviations as residuals, or at one.
+    # Sums of normal residuals have about the deviation of a clipped residual as their norm. Longer
+    # ones cost noise: norms are clipped at as many deviations as residuals are, at least at one.
     return np.minimum(np.maximum(clip, 1.0) * np.sqrt(clipped_variance(clip)), 1.0)
 
 
 def share_by_size(size: float, clip: float, deviation: float) -> float:
-    """Share of units that vary, equally, if all others do not vary.
+    """Share of units that vary, all alike, if the others do not vary.
 
     `size` is the mean size of residuals, in clips. The `clip` and the residuals' `deviation` are in
     units of values.
     """
     shares = np.geomspace(LEAST_SEVERAL, 1.0, N_SHARES)
-    # Mean size, in clips, of clipped normal residuals: those that vary by deviation / sqrt(share).
+    # Mean size, in clips, of clipped normal residuals that have the deviation
+    # deviation / sqrt(share) in this share of units and are 0 in the others.
     z = clip * np.sqrt(shares) / deviation
     sizes = shares * (math.sqrt(2 / math.pi) * -np.expm1(-(z**2) / 2) / z + 2 * ndtr(-z))
     return float(np.interp(size, sizes, shares))
 
 
 def shortened(clip: float | Floats, share_varied: float) -> Any:
-    """Part that `longest_sum` leaves of the sums of units that vary, a share of all."""
+    """Part that `longest_sum` leaves of the sums of units that vary, a `share_varied` of all."""
     length = np.sqrt(clipped_variance(clip * math.sqrt(share_varied)))
     return np.minimum(longest_sum(clip) / length, 1.0)
 
@@ -125,13 +130,12 @@ def clip_of_least_error(
 ) -> float:  # fmt: skip
     """Choose the clip, from `least` to `widest`, by which biases should err least in the end.
 
-    All releases to come are taken to have it, and all is in deviations of residuals. `noise` is
-    that of a row's effect by these releases together, at sensitivity and response 1. `apart` is the
-    root mean square over rows of the distance from mean to median, `effects` that of effects, of
-    which the `pull` is the part that medians do not show.
+    All releases to come are taken to have this clip; all numbers are in deviations of residuals.
+    `noise` is that of a row's effect by these releases together, at sensitivity and response 1.
+    Root mean squares over rows are `apart`, of distances from mean to median, and `effects`.
     """
     clips, responses, by_clips, shifts = _clips_between(least, widest, share_varied)
-    # Units that do not vary differ from effects by the pull, of which clips take a part.
+    # Values of units that do not vary are off the effects by the pull, of which clips take a part.
     beyond = pull.beyond(clips, effects) * (1 - share_varied) / pull.gain(by_clips)
     planned = OfClips((responses / noise) ** 2, by_clips, np.hypot(apart * shifts, beyond))
     return float(clips[np.argmin(expected_square_errors(past, planned, pull, effects, n_rows))])
@@ -139,7 +143,7 @@ def clip_of_least_error(
 
 @lru_cache(maxsize=64)  # forecasts ask for the same ones hundreds of times
 def _clips_between(least: float, widest: float, share_varied: float) -> tuple[Floats, ...]:
-    """Clips, their responses over sensitivities, `pull_by_clip` and `shift_by_clip` of each."""
+    """Clips, and of each: response over sensitivity, `pull_by_clip` and `shift_by_clip`."""
     clips = np.geomspace(least, widest, N_CLIPS)
     sensitivities = np.array([*map(SharedRowSums.largest_distance, longest_sum(clips).tolist())])
     by_clips = pull_by_clip(clips, share_varied, shortened(clips, share_varied))
@@ -152,7 +156,7 @@ class _Round(NamedTuple):
 
     release: EffectRelease
     clip: float  # of residuals, in units of values
-    means: list[Floats]  # of effects of each shared mode at the time
+    means: list[Floats]  # effects of each shared mode that residuals were about
     left: Floats  # (2,): by how much units' sums in each block are less than possible
     most: float  # largest norm of units' sums, over that of their counts
     sigma: float  # deviation of the noise of each released number
@@ -163,11 +167,11 @@ class _Round(NamedTuple):
 
 
 class _Comparison(NamedTuple):
-    """Releases of a mode by what units compare, n of them."""
+    """The n releases of a mode, corrected by how units compare rows."""
 
     releases: list[EffectRelease]  # each about effects whose errors residuals would show in full
-    shown: Floats  # (n_rows, n_rows): what residuals show of errors of effects
-    part: Floats  # (n_rows,): of a row's entries that show it, those of units with several rows
+    shown: Floats  # (n_rows, n_rows): times errors of effects, it is what residuals show
+    part: Floats  # (n_rows,): part of a row's entries that are of units with several rows
     errors: Floats  # (n_rows, n, n): mean products of errors that noise in `shown` makes
 
 
@@ -176,9 +180,10 @@ class PersonValues:
     """Released facts on values of units so far; one object for the biases of all modes."""
 
     n_with_values: int  # units with values
-    level: float  # mean of values minus the middle of the bounds; of residuals once released
+    # Mean of values minus the middle of the bounds; once that is released, of values less biases.
+    level: float
     deviation: float  # of values about their unit's level
-    share_varied: float  # of units whose values vary, if they vary equally and others not at all
+    share_varied: float  # of units whose values vary, if they vary alike and the others do not
     by_level: float = 0.0  # as `by_own_level`
     measured_part: float = 1.0  # mean variance about units' own means, over squared `deviation`
 
@@ -194,14 +199,14 @@ class SharedBiases:
     _noise_of_sum: float  # deviation of noise in the last release, over its sensitivity
     _moments: Floats  # (2, n_rows): posterior means of a row's weight in sums, and of its square
     _by_noise: Floats  # (n_rows,): deviations of effects by noise of all releases, times weights
-    _linear: Sequence[EffectRelease]  # all so far, of linear response, pull included
+    _linear: Sequence[EffectRelease]  # all so far, made linear; their effects contain the pull
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
-    _moves: Floats  # (2, n_rows): of effects by the error of the deviation of values
+    _moves: Floats  # (2, n_rows): moves of effects by the error of the deviation of values
     _concurrences: Concurrences | None = None  # if they were released
     is_kept_to = False  # True if released concurrences show that units keep to few rows
-    # Part that units with one row have of the weight by which effects are found; 0 if it is not
-    # most, as far as noise shows.
+    # Part that units with one row have of the weight by which effects are found, if it is clearly
+    # more than half; else 0.
     share_alone = 0.0
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
@@ -227,9 +232,9 @@ class SharedBiases:
     ) -> None:  # fmt: skip
         """Release sums of residuals about all biases so far.
 
-        `biases` are of all shared modes, and about `n_left` releases of this mode follow. Planned
-        uses of the query `paid_by`, `pooled` of them, pay; `precision` is their mu squared over
-        that of the last release of this mode, and has to agree.
+        `biases` are those of all shared modes, and about `n_left` releases of this mode follow.
+        `pooled` planned uses of the query `paid_by` pay. `precision` has to be their mu squared
+        over that of the last release of this mode.
         """
         variance = residual_variance(biases)
         about = ReleasedEffects(tuple(bias.effects for bias in biases), self.values.level, variance)
@@ -243,15 +248,16 @@ class SharedBiases:
         )
         noisy = self._ask(query, pooled, paid_by).as_sum()
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
-        # Divide by weights over their norm in a usual unit, as if all rows had weighed the same.
-        # In the block of units with one row all rows do weigh the same.
+        # Divide by the row's weight over the norm of weights in a usual unit, as if all rows had
+        # weighed the same. In the block of units with one row all rows do.
         factors = np.ones((2, len(of_rows)))
         shares = self._moments[0] / self._moments[0].sum()
         factors[0] = of_rows / math.sqrt(shares @ of_rows**2)
-        blocks, left = noisy.value[:, :-1].reshape(2, 2, -1), noisy.value[:, -1]
+        by_row, left = noisy.value[:, :-1].reshape(2, 2, -1), noisy.value[:, -1]
+        # Axes of `by_row` are blocks, sums and counts, and rows.
         release = EffectRelease(
-            blocks[:, 0] / factors, blocks[:, 1] / factors, noisy.sigma / factors, 1.0,
-            self.effects.means, spread,
+            sums=by_row[:, 0] / factors, counts=by_row[:, 1] / factors,
+            sigma=noisy.sigma / factors, response=1.0, about=self.effects.means, spread=spread,
         )  # fmt: skip
         means = [bias.effects.means for bias in biases]
         self._rounds.append(_Round(release, clip * deviation, means, left, most, noisy.sigma))
@@ -259,8 +265,8 @@ class SharedBiases:
     def _row_weights(self, clip: float, deviation: float, most: float, budget: float) -> Floats:
         """Weights of rows in the next release, by which biases should explain most.
 
-        `clip`, in units of `deviation`, and `most` are the next release's. The next release and
-        those after it have `budget` times the squared mu of the one before.
+        `clip`, in units of `deviation`, and `most` are those of the next release. It and those
+        after it together have `budget` times the mu squared of the one before.
         """
         if self._order == 1 or self._ask.is_exact or not self._rounds:
             return np.ones(len(self.weights))
@@ -270,7 +276,7 @@ class SharedBiases:
         return row_weights(self._moments, (prior / self._by_noise) ** 2, planned)
 
     def explained(self) -> float:
-        """Variance of values about a unit's level that biases explain."""
+        """Variance of values about a unit's level that biases of this mode explain."""
         return float(self.shares @ self.effects.means**2)
 
     def gain_of(self, ratio: float) -> float:
@@ -285,13 +291,14 @@ class SharedBiases:
     def _clip(self, residual: float, n_left: float, precision: float) -> float:
         """Clip of the next release's residuals, in units of their deviation `residual`.
 
-        The first is wide; later ones should err least, if `n_left` releases follow alike.
+        The first clip is wide. Later ones are those by which effects should err least, if `n_left`
+        releases follow with the same clip; `precision` is as for `release`.
         """
         widest = 2 * self.half / residual
         if self._ask.is_exact:
             return widest
-        # Biases reduce the variance and its largest possible value alike, so that values are as
-        # near to the bounds in every round. So use values, not residuals.
+        # Biases reduce the variance and the largest that bounds allow alike: the ratio of both,
+        # which decides the least clip, is that of values in every round.
         values, half = self.values, self.half
         least = residual_clip(values.deviation, half, values.level)
         if not self._rounds:  # wide enough to show means, by which later releases tell the pull
@@ -301,7 +308,7 @@ class SharedBiases:
         unit = weight * residual
 
         def mean_size(by_row: Floats) -> float:
-            """Root mean square over rows by weight, in deviations of residuals."""
+            """Root mean square over rows, by their squared weights, in deviations of residuals."""
             return math.sqrt(np.mean((self.weights * by_row) ** 2)) / unit
 
         past = OfClips(
@@ -327,24 +334,25 @@ class SharedBiases:
         return self._concurrences is None or self._concurrences.is_known
 
     def weight_and_rows_each(self, doubt: float = 0.0) -> tuple[float, float]:
-        """Weight in all rows of units with several, and in how many rows they have entries.
+        """Weight of units with several rows, in all rows, and number of rows of such a unit.
 
-        By released counts, less so many deviations of noise.
+        The weight is from released counts, less `doubt` deviations of their noise.
         """
         counts, sigma = pooled_counts([past.release for past in self._rounds])
         totals = counts.sum(axis=1) - doubt * np.linalg.norm(sigma, axis=1)
         weight, n_alone = np.maximum(totals, 0.0).tolist()
         n = self.values.n_with_values
         of_unit = weight / max(n - n_alone, LEAST_SEVERAL * n)
-        if self._order == 1:  # the root of the part of entries in other rows
+        # With r rows a unit weighs sqrt(1 - 1 / r) in order 1, and sqrt(r) in order 2.
+        if self._order == 1:
             return weight, 1 / max(1 - of_unit**2, 1 / len(self.shares))
         return weight, of_unit**2
 
     @property
     def _tells_differences(self) -> bool:
-        """True if errors count how units compare rows, as is known or as all compare most of them.
+        """True if errors of differences are known: units compare most rows, or it is known how.
 
-        Where units have one row alone, others say what that means.
+        Also where most weight is of units with one row, as notes on the fit then say.
         """
         n_rows = len(self.shares)
         if n_rows > MOST_CONCURRENT:
@@ -357,19 +365,19 @@ class SharedBiases:
 
     @property
     def _share_at_bounds(self) -> float:
-        """Variance of values over the largest at their mean: 1 if all are at the bounds."""
+        """Variance of values over the largest that their mean allows; 1 if all are at bounds."""
         return ratio_to_largest(self.values.deviation, self.half, self.values.level)
 
     def _distances_to_medians(self) -> Floats:
-        """Medians of rows less their means, (n_rows,), without a constant, which moves no bias."""
+        """Medians of rows less their means (n_rows,), centred: a constant moves no bias."""
         means = self.values.level + self.effects.means
         distances = mean_to_median(self._share_at_bounds, means, self.half)
         return distances - float(self.shares @ distances)
 
     def fit_hidden(self, biases: Sequence["SharedBiases"]) -> None:
-        """Fit effects once more, by all ways in which units may compare rows.
+        """Fit effects once more, by all laws of how units may compare rows.
 
-        Releases about such effects would err: what is hidden may be as large as bounds allow.
+        No release may follow, as hidden effects may then be as large as bounds allow.
         """
         if self._concurrences is None or self._concurrences.hidden is None:
             return
@@ -380,7 +388,7 @@ class SharedBiases:
         self.add_moves(self._moves)
 
     def add_moves(self, moves: Floats) -> None:
-        """Count errors in covariances by which effects make, on average, `moves` (n, n_rows)."""
+        """Keep `moves` (n, n_rows) of effects, and add their mean products to covariances."""
         self._moves, covariances = moves, self.effects.covariances
         if covariances is not None:
             covariances = covariances + moves.T @ moves / len(moves)
@@ -409,10 +417,9 @@ class SharedBiases:
         self.shares = np.exp(2 * effects.popularity)
         self.shares /= self.shares.sum()
         self._by_noise = release.sigma / release.response
-        if self._order == 1:  # in order 2 a unit with n entries weighs n / |c|
-            several = self._n_several / math.sqrt(
-                self._squared_norm(several, self._rounds[-1].sigma)
-            )
+        if self._order == 1:  # take the weight of order 2, where a unit of n entries weighs n / |c|
+            norm = math.sqrt(self._squared_norm(several, self._rounds[-1].sigma))
+            several = self._n_several / norm
         # Noise may make the total weight negative.
         self.weights = max(several + self.n_alone, 1e-9) * self.shares
         # Clipped residuals show signs more than sizes. If values are skewed, most are on one side
@@ -429,7 +436,10 @@ class SharedBiases:
         )  # fmt: skip
 
     def _covariances(self, effects: SharedEffects, release: EffectRelease) -> Floats:
-        """Covariances of errors of `effects`, shrunk from a `release`, less their mean."""
+        """Covariances (n_rows, n_rows) of errors of `effects` less their mean.
+
+        The effects are those of a `release`, shrunk.
+        """
         assert effects.drawn is not None
         n_rows, shown = len(self.shares), 1 - effects.drawn
         pulled = shown * release.pulled
@@ -438,14 +448,15 @@ class SharedBiases:
             found += np.diag(np.broadcast_to(release.by_step, n_rows))
         else:
             assert self._concurrences is not None
-            # What hardly anybody compares is not drawn to the prior, which does not know it.
+            # Positive eigenvalues, of what hardly anybody compares, are not shrunk, as the prior
+            # does not know it; negative ones are.
             values, axes = np.linalg.eigh(release.beyond)
             less = (axes * np.minimum(values, 0.0)) @ axes.T
             found += (axes * np.maximum(values, 0.0)) @ axes.T
             found += np.multiply.outer(shown, shown) * less
             counts, _ = pooled_counts([past.release for past in self._rounds])
-            # Noise hides how units compare rows of less weight: what these have beyond independent
-            # errors may be common to all of them, or of each alone.
+            # Noise hides how units compare rows of less weight than the edge: what these have
+            # beyond independent errors may be common to all of them, or of each alone.
             hidden = counts[0] < self._concurrences.edge
             more = release.by_step + release.pulled**2
             common = np.sqrt(more) * hidden
@@ -464,12 +475,13 @@ class SharedBiases:
         return of_unit / max(n_each, of_unit**2)
 
     def _squared_norm(self, weight: float, sigma: float) -> float:
-        """Mean sum of squares of the parts of entries in each row, of units with several rows.
+        """Mean of ``(|c| / n)^2`` over units with several rows, with n entries, c of them by row.
 
-        `weight` is the sum of their counts in order 1, `sigma` the deviation of noise in a row.
+        It is for order 1; `weight` is the sum of the counts of these units, `sigma` the deviation
+        of noise in a row.
         """
-        # A unit with n entries, c by row, weighs about the root of 1 - (|c| / n)^2. Where noise
-        # hides that, assume many entries, at most one in each row.
+        # Such a unit weighs about the root of 1 - (|c| / n)^2. Where noise hides that, assume many
+        # entries, at most one in each row.
         each = (weight + sigma * math.sqrt(len(self.shares))) / self._n_several
         return min(max(1 - each**2, 1 / len(self.shares)), 1 / 2)
 
@@ -516,15 +528,15 @@ class SharedBiases:
         return self._compared(release, comparison, weight_each, last)
 
     def _comparison(self, joined: Sequence[EffectRelease], blocks: Floats) -> "_Comparison | None":
-        """Releases `joined` by `blocks` as far as units compare rows; None without concurrences."""
+        """Releases `joined` by `blocks`, corrected by concurrences; None if there are none."""
         if self._concurrences is None:
             return None
         counts, _ = pooled_counts([past.release for past in self._rounds])
         several, alone = np.maximum(counts, 0.0) * blocks[:, None]
         part = several / (several + alone + LEAST_WEIGHT)
         shown = self._concurrences.shown(part)
-        # Of the errors of the effects that a release is about, residuals show `shown @ errors`. So
-        # put effects with these errors in their place: residuals show all of them.
+        # Of the errors of the effects that a release is about, residuals show `shown @ errors`. Put
+        # effects with the errors `shown @ errors` in their place: residuals show these in full.
         errors = self.effects.means - np.stack([released.about for released in joined])
         releases = [
             replace(released, about=self.effects.means - nearer)
@@ -537,7 +549,7 @@ class SharedBiases:
     def _compared(
         self, release: EffectRelease, comparison: _Comparison, weight_each: float, last: bool
     ) -> EffectRelease:
-        """Averaged `release`, its estimates replaced by effects that would leave such residuals."""
+        """Averaged `release`, with the effects that would leave its residuals as estimates."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         sampling = weight_each * (release.spread / release.response) ** 2 / counts
         own_noise = release.noise(counts) ** 2
@@ -585,9 +597,9 @@ class SharedBiases:
     def _without_pull(
         self, linear: Sequence[EffectRelease], weight_each: float, of_others: Floats
     ) -> list[EffectRelease]:
-        """Releases divided by their gains: they show effects of means, as far as is known.
+        """Releases of effects divided by their gains, by which they estimate effects of means.
 
-        `of_others` (n,) are mean squares of errors that effects of other modes had then.
+        `of_others` (n,) are mean squares of the errors of other modes' effects in each release.
         """
         if self._ask.is_exact:  # nothing is clipped
             return list(linear)
@@ -604,8 +616,8 @@ class SharedBiases:
             1 - float(self.shares @ (past.release.about * self.effects.means)) / square
             for past in self._rounds
         ]
-        # One release, of order 1, tells no pull: take one as if effects of a unit were in
-        # proportion to the deviation of its values.
+        # Order 1 has one release, which tells no pull: take that of units whose effects are in
+        # proportion to the deviation of their values.
         varied = self.values.share_varied
         self._pull = measured_pull(
             shown, noise, weight_each * sampling / counts,
@@ -668,7 +680,8 @@ class SharedBiases:
         most; of another mode the one along which its effects respond to these moves.
         """
         lead = min(biases, key=lambda bias: len(bias.shares))
-        # With one mode concurrences show more. A move shows in two releases beside the first.
+        # With one mode concurrences show more. Moves need two releases beside the first, which is
+        # clipped otherwise.
         if len(biases) == 1 and self._concurrences is not None:
             return None
         if len(linear) < 3 or (lead is not self and lead._line is None):
@@ -692,21 +705,21 @@ class SharedBiases:
 
         Of shape (n, n_lined): `lined` are those of `biases` with a line.
         """
-        positions = np.empty((n, len(lined)))
-        for column, bias in zip(positions.T, lined, strict=True):
-            if bias._line is not None:
-                effects = [past.means[biases.index(bias)] for past in self._rounds[:n]]
-                column[:] = np.stack(effects) @ bias._line.coefficients / self.half
-        return positions
+        columns = []
+        for bias in lined:
+            assert bias._line is not None
+            effects = np.stack([past.means[biases.index(bias)] for past in self._rounds[:n]])
+            columns.append(effects @ bias._line.coefficients / self.half)
+        return np.column_stack(columns)
 
     def _linearised(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
         """Release whose response to effects is linear: the tangent in each row at the effect found.
 
-        Effects of other modes explained the variance `by_others` at the time.
+        `by_others` is the variance that effects of other modes explained in this release.
         """
         variance, of_rows = self._residual_variances(by_others)
-        # Within a row residuals vary by what no biases explain, which is all by units that vary,
-        # and by the error of the row's bias.
+        # Within a row residuals vary by what no biases explain, all of it by units that vary, and
+        # by the error of the row's bias.
         deviation, share = math.sqrt(variance), self.values.share_varied
         deviations = np.sqrt(of_rows / share + self.effects.variances)
         # Farther off responses are too flat to tell anything.
@@ -715,8 +728,8 @@ class SharedBiases:
         shorter = shortened(clip / deviation, share)
         mean, slopes = self._response(clip, shifts, deviations, shorter)
         slopes = np.maximum(slopes, LEAST_RESPONSE / clip)
-        # How units that do not vary respond is not known: for noise and sampling the response is
-        # that of the others, if it is smaller.
+        # How units that do not vary respond is not known: for noise and sampling take the response
+        # of normal residuals, if it is smaller.
         response = np.minimum(slopes, clipped_response(clip / deviation, deviation))
         spread = np.sqrt(clipped_variance(clip / np.sqrt(of_rows)))
         of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
@@ -730,13 +743,14 @@ class SharedBiases:
     def _with_measured_spread(
         self, linear: EffectRelease, past: _Round, blocks: Floats, weight_each: float
     ) -> EffectRelease:
-        """Linear release with the spread that sums of units show; `weight_each` is an entry's.
+        """Linear release with the spread that sums of units show.
 
         Only units are independent, not their entries: the variance of a row's sum is that of units'
-        sums in it. In each block it is in proportion to a row's weight.
+        sums in it. In each block it is in proportion to a row's weight. `weight_each` is the mean
+        weight of an entry.
         """
         squares, largest = self._squares(past)
-        # Without the squares of means, which are no spread.
+        # Subtract squares of means, which are no spread.
         means = linear.response * (self.effects.means - linear.about)
         of_means = float(self.shares @ means**2)
         measured = blocks**2 * np.maximum(squares - largest * of_means, 0.0)
@@ -750,10 +764,11 @@ class SharedBiases:
         # Where noise hides the spread in one block, take that of both.
         expected += errors / max(ratio, LEAST_WEIGHT)
         ratios = (measured + errors) / np.maximum(expected, LEAST_WEIGHT)
-        # With one entry of a unit in a row, a ratio below 1 shows residuals that are not normal:
-        # responses to these err. And order 1 tells squares of counts by their means alone.
+        # If a unit has one entry in a row, a ratio below 1 says that residuals are not normal, and
+        # that responses err. Order 1 tells squares of counts by their means alone. In both cases
+        # take 1 at least.
         least = LEAST_SPREAD if len(self._shape) > 2 and self._order == 2 else 1.0
-        # At most all of a unit's entries in a row are alike, each at the clip.
+        # The ratio is largest if all of a unit's entries in a row are alike, each at the clip.
         cells = math.prod(self._shape) / self._ask.n_units / len(self.shares)
         ratios = np.clip(ratios, least, cells / square)
         by_block = ratios * weights / weight_each
@@ -763,7 +778,7 @@ class SharedBiases:
         return replace(linear, spread=linear.spread * spread)
 
     def _entry_weights(self, weight_each: float) -> Floats:
-        """Mean weights (2,) of an entry in each block; `weight_each` is that in both."""
+        """Mean weights (2,) of an entry in each block; `weight_each` is that over both."""
         if len(self._shape) > 2 or self._order == 1:
             return np.full(2, weight_each)
         # With two modes, a unit has one entry in a row at most. A unit of n entries weighs the root
@@ -772,16 +787,16 @@ class SharedBiases:
         return np.array([min(self._n_several / max(several, LEAST_WEIGHT), 1.0), 1.0])
 
     def share_varied_by_sizes(self) -> float:
-        """Share of units that vary, by sizes of sums of order 1 in one release about no effects."""
+        """Share of units that vary, by sizes of sums in the first release, of order 1."""
         past = self._rounds[0]
         weight = max(float(past.release.counts[0].sum()), LEAST_WEIGHT)
-        # Where noise hides the size, all vary.
+        # Two deviations of noise are added to the size: where noise hides it, all seem to vary.
         size = 1 - (float(past.left[0]) - 2 * past.sigma) / weight
         deviation = (1 - 1 / len(self.shares)) * self.values.deviation
         return share_by_size(size, past.clip, deviation * math.sqrt(1 + self.values.by_level))
 
     def _squares(self, past: _Round) -> tuple[Floats, Floats]:
-        """Sums (2,) over units of the squares of their sums, and of their counts, in each block."""
+        """Sums over units of the squares of their sums, and of their counts; each (2,) by block."""
         units = np.array([self._n_several, min(max(self.n_alone, 0.0), self.values.n_with_values)])
         left, most = past.left, past.most
         if self._order == 2:  # squares of a unit's counts add up to 1
@@ -798,7 +813,7 @@ class SharedBiases:
         by_error = float(self.shares @ self.effects.variances)
         explained = by_others + self.explained() + by_error
         variance = unexplained_variance(self.values.deviation, explained)
-        # Between bounds variances are in proportion to the largest ones that means allow.
+        # Variances of rows are in proportion to the largest that bounds allow to their means.
         room = np.maximum(self.half**2 - (self.values.level + self.effects.means) ** 2, 0.0)
         room /= max(float(self.shares @ room), LEAST_WEIGHT)
         of_rows = variance * (np.maximum(room, LEAST_UNEXPLAINED) + self.values.by_level)
@@ -812,7 +827,7 @@ class SharedBiases:
         Values of units that vary have these `deviations`, and their sums are made `shorter`.
         """
         mean, slopes = mean_response(clip, shifts, deviations)
-        # If all values are at the bounds, means are in proportion to shifts, whatever the clip is.
+        # If all values are at the bounds, mean clipped residuals are linear in shifts at any clip.
         ends = np.minimum(self.half + self.values.level * np.array([1.0, -1.0]), clip) / clip
         at_bounds, slope = self._share_at_bounds, ends.sum() / (2 * self.half)
         mean += at_bounds * (slope * shifts - mean)
@@ -821,8 +836,8 @@ class SharedBiases:
         varied = self.values.share_varied
         mean = varied * shorter * mean + (1 - varied) * shifts / clip
         slopes = varied * shorter * slopes + (1 - varied) / clip
-        # Residuals are about a mean over other rows, times 1 - 1 / n of n rows, as is right for
-        # a row of share 1 / n: correct for the row's own share.
+        # Residuals are about a mean over other rows, and were multiplied by 1 - 1 / n for n rows,
+        # which is right for a row of share 1 / n: correct for the row's own share.
         of_others = (1 - 1 / len(self.shares)) / np.maximum(1 - self.shares, 0.5)
         return of_others * mean, of_others * slopes
 
@@ -837,11 +852,11 @@ def fit_by_corrected_deviation(
 ) -> None:
     """Correct the deviation of values for few entries of units, and fit biases again by it.
 
-    Values vary less about the mean of their unit's values than about its level, the fewer these
-    are. `deviation_and_share` is that of `Levels`.
+    The fewer values a unit has, the less they vary about their mean than about the unit's level.
+    `deviation_and_share` is that of `Levels`.
     """
     values = biases[0].values
-    # Noise counts as entries: units seem to have many where it hides how many they have.
+    # Add noise to the numbers of entries: units seem to have many where it hides how many.
     noise = max(bias.total_variance for bias in biases) / values.n_with_values**2
     root = math.sqrt(entries_each(biases) + noise)
     # Fraction of units with one entry, which have entries in one row of every mode.
@@ -866,8 +881,8 @@ def add_errors_of_deviation(
 ) -> None:
     """Count in variances of effects how far the error of the deviation of values moves effects.
 
-    Effects are fitted twice again, by a deviation that is one standard error lower, and higher.
-    Their variances become the mean over both fits of squared move plus variance, if that is larger.
+    Effects are fitted twice again, by a deviation one standard error lower, and one higher. Their
+    variances become the mean over both fits of squared move plus variance, if that is larger.
     """
     squares: list[list[Floats]] = [[] for _ in biases]  # mean square errors, (n_rows,), of each fit
     all_moves: list[list[Floats]] = [[] for _ in biases]
@@ -887,7 +902,10 @@ def add_errors_of_deviation(
 
 
 def _share_of_second(releases: Sequence[EffectRelease], blocks: Floats) -> float:
-    """Share of the second block in all weight, by factors `blocks`; 0 unless most by far."""
+    """Share of the second block in all weight, if it is more than half beyond noise; else 0.
+
+    Weights of the blocks are multiplied by `blocks` (2,).
+    """
     counts, sigma = pooled_counts(releases)
     first, second = np.maximum(blocks * counts.sum(axis=1), 0.0)
     noise = float(np.linalg.norm(blocks[:, None] * sigma))
@@ -909,9 +927,9 @@ def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0
 
 
 def weight_of_unit(weights: Floats, n_units: int) -> float:
-    """Mean weight of `n_units` with values, 1 or more; `weights` of rows or cells are their sums.
+    """Mean weight, 1 at least, of `n_units` whose sums by row or cell are `weights`.
 
-    By `cell_weights` it is the mean root of the number of a unit's entries.
+    With `cell_weights` it is the mean root of the number of a unit's entries.
     """
     return max(float(weights.sum()) / max(n_units, 1), 1.0)
 
@@ -934,13 +952,12 @@ def cell_weights(biases: Sequence[SharedBiases]) -> Floats:
     # the shares of its rows, and for weights near that an estimate may be far too large.
     n = min(*(_entries_of_unit(bias, n_cells) for bias in biases), float(n_cells))
     shares = reduce(np.multiply.outer, [bias.shares for bias in biases]).ravel()
-    return (
-        biases[0].values.n_with_values * math.sqrt(max(n, 1.0)) * shares
-    )  # n entries of n ** -0.5 each
+    of_unit = math.sqrt(max(n, 1.0))  # n entries of n ** -0.5 each
+    return biases[0].values.n_with_values * of_unit * shares
 
 
 def _entries_of_unit(bias: SharedBiases, n_cells: int) -> float:
-    """Number n of entries of a unit of mean weight in a mode."""
+    """Number of entries of a unit that has the mean weight in the mode of `bias`."""
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
     # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct. With
     # the squared weight w, n = w (1 - |p|^2) / (1 - w |p|^2 + w (1 - |p|^2) / N).
