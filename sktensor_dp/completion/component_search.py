@@ -30,8 +30,8 @@ LEAST_EIGENVALUE = 1e-12
 LEAST_TELLING = 0.1
 # Least excess of moments in a direction: units with next to no entries show nothing.
 LEAST_EXCESS = 0.01
-# Part of the directions' own part that is taken from sums: half of it brings eigenvalues of power
-# steps without components, from 0 to that part, nearest to 0.
+# Fraction of the directions' own part (see `own_part`) that is taken from sums. Without components
+# a power step has eigenvalues from 0 to the own part: less half of it, the largest size is least.
 OWN_TAKEN = 0.5
 
 
@@ -61,13 +61,13 @@ class DirectionSearch:
         # Entries of a unit that tell its weights: those beyond its level, until they are measured.
         self._telling = telling_entries(root_each)
         # Variance by units of a number in the sums of a sweep, over its cell's weight: an entry of
-        # a unit with m entries adds a square of mean 1 / (m r).
+        # a unit with m entries adds a square of mean 1 / (m r), and weighs m ** -0.5.
         self._unit_variance = 1 / root_each / n_columns
         # Covariance of the noise in a row of the accumulated sums, and total weight of sweeps.
         self._covariance, self._release_weight = np.zeros((2, n_columns, n_columns))
-        self._own = 0.0  # of a sweep's sums, what directions have of themselves, over cell weights
+        self._own = 0.0  # factor of weights times directions in a sweep's sums; see `own_part`
         self._directions = self._scaled(start)
-        # For each sweep: mean over units of the second moment of their weights, over r; (r, r).
+        # For each sweep the mean over units of second moments of their weights, (r, r), over r.
         self._moments: list[Floats] = []
         self._sigma = 0.0  # deviation of the noise in the sums of a sweep
 
@@ -93,6 +93,7 @@ class DirectionSearch:
             self._telling = self._measured_telling()
         identity = np.eye(len(kept))
         self._sums = self._sums @ kept + sums
+        # The own part left in `sums` consists of earlier sums: it brings their noise and weight.
         kept = kept + kept_by_own
         self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * identity
         self._release_weight = self._release_weight @ kept + identity
@@ -102,17 +103,18 @@ class DirectionSearch:
         """Number of entries of a unit that tell its weights, by the first sweep's moment."""
         r = len(self._directions.T)
         noise = self._sigma / (MOMENT_WEIGHT * self._n_with_values) * math.sqrt(r)
-        # If weights have the posterior variance p, the mean moment of random directions is 1 less
-        # the mean of (1 - p)^2, whoever has how many entries. Shrink that by noise to the value by
-        # the mean root, which may err by half.
+        # If weights have the posterior variance p, random directions have a mean moment of 1 less
+        # the mean of (1 - p)^2 over units. Measure that mean, and shrink it by its noise to what
+        # the mean root of numbers of entries says, which may err by half.
         expected = excess_of_assumed(self._telling)
         trust = expected**2 / (expected**2 + 4 * noise**2)
         measured = 1 - float(np.trace(self._moments[0]))
+        # This is 1 - p; p = 1 / (1 + COMPONENT_VARIANCE * entries) by `untold_of_weight`.
         told = math.sqrt(np.clip(expected + trust * (measured - expected), LEAST_EXCESS, 0.99))
         return told / (1 - told) / defaults.COMPONENT_VARIANCE
 
     def _measured_own(self, sums: Floats, own: Floats) -> float:
-        """Factor of the directions' own part `own` in the first sweep's `sums`.
+        """Factor of `own`, weights times directions, in the first sweep's `sums`.
 
         Weights of a unit are fitted to its residuals: their products have the directions in them
         even if residuals are noise. The first directions are random, so that little else is there.
@@ -122,7 +124,7 @@ class DirectionSearch:
         return min(max(measured, 0.0), most)
 
     def _kept_in(self, own: Floats) -> Floats:
-        """Matrix (r, r) by which earlier sums are in `own`, which is proportional to these."""
+        """Symmetric matrix K (r, r) by which `own` is about the earlier sums times K."""
         gram = self._sums.T @ self._sums
         if not gram.any():
             return np.zeros_like(gram)
@@ -132,12 +134,12 @@ class DirectionSearch:
     def explained(self, last: int) -> tuple[Floats, float]:
         """Variance that directions explain, (r, r), and the deviation of noise on its diagonal.
 
-        Both are in units of the assumed variance, and by the moments of the `last` sweeps.
+        Both are in units of the assumed variance; moments of this number of `last` sweeps count.
         """
         # The second moment of units' weights is m in directions that explain nothing, and larger by
         # `excess_of_assumed` in those that explain the assumed variance. Directions of the first
-        # sweep are random, so that m is the mean eigenvalue of its moment. Moments are stored over
-        # r: the stored trace is m, and r times a stored moment is a moment.
+        # sweep are random, so that m is the mean eigenvalue of its moment. As moments are stored
+        # over r, that is the trace of the stored one.
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
         assumed_excess = excess_of_assumed(self._telling)
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
@@ -189,9 +191,10 @@ class DirectionSearch:
 
         Other directions explain the variance of values `by_found`.
         """
-        # Directions are fitted to the units whose variance they explain: chance is by units, not by
-        # noise. It is relative to the variance of values about a unit's level, not about biases, as
-        # errors of biases and outliers add to the largest direction.
+        # Directions are fitted to the same units whose variance they explain. Only the `share` of
+        # sums' variance that is by units, not by noise, lets them seem to explain any. Chance is
+        # relative to the variance of values about a unit's level, not about biases, as errors of
+        # biases and outliers add to the largest direction.
         by_units = self._variance_by_units() * float(np.mean(self._weights))
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         residual_share = unexplained_variance(self._deviation, by_found) / self._deviation**2
@@ -223,7 +226,7 @@ class DirectionSearch:
         return np.asarray((vectors * kept) @ vectors.T)
 
     def _shrunk_rows(self) -> Floats:
-        """Rows fitted to the sums and shrunk by their noise; their scale does not matter."""
+        """Rows (n_cells, r) fitted to the sums and shrunk by their noise; in an arbitrary unit."""
         r, weights = self._sums.shape[1], self._weights
         grams = weights[:, None, None] * np.eye(r)
         noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
@@ -251,7 +254,7 @@ class DirectionSearch:
 
 
 def own_part(n_columns: Any, root_each: float) -> Any:
-    """Directions' own part in a sweep's sums, over a cell's weight, for directions of size 1.
+    """Factor of weights times directions of size 1 in a sweep's sums, if residuals are noise.
 
     `root_each` is the mean root of the number of a unit's entries.
     """
@@ -261,7 +264,7 @@ def own_part(n_columns: Any, root_each: float) -> Any:
 
 
 def recent_sweeps(n_sweeps: int) -> int:
-    """Number of the last sweeps whose moments say what directions explain: a quarter, or two."""
+    """Number of last sweeps whose moments say what directions explain: a quarter, at least 2."""
     return max(n_sweeps // 4, 2)
 
 
@@ -390,7 +393,8 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int, each: floa
 def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:
     """Number of columns of a search: the most components that the trial can find, at least 1.
 
-    Each is assumed to explain the assumed variance; `rank` is the most that is asked for.
+    Components explain the assumed variance each. `weights` are those of cells; at most `rank`
+    components are asked for.
     """
     mu = plan.releases.cost_of(SharedFactorSums.name).mu
     n_trial, root_each = trial_sweeps(plan.n_sweeps), weight_of_unit(weights, n_units)
