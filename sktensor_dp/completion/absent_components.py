@@ -27,7 +27,7 @@ def expected_warnings(
     model: Any, plan: EntryPlan | PersonPlan, ranks: Sequence[int], n_units: int,
     shape: tuple[int, ...],
 ) -> list[Warning]:  # fmt: skip
-    """Warning, before a fit, that no components are sought or that it is slow."""
+    """Warning, before a fit, that it seeks no components, or that it will be slow."""
     # A sweep over a core of this size takes two seconds; time grows with its square.
     slow_core = 2500
     if max(ranks) > 0 and not plan.seeks_components:
@@ -45,7 +45,7 @@ def warnings_of_noise(
 ) -> tuple[Warning, ...]:  # fmt: skip
     """Warnings that components, or differences of rows, were not found; none with components.
 
-    `n_observed` is the number of entries; with a ``unit_mode`` about, by released sums.
+    `n_observed` is the number of entries; with a ``unit_mode`` an estimate from released sums.
     """
     if count_components(attributes) > 0:
         return ()
@@ -124,7 +124,7 @@ def _warning_of_unseen(
 def _without_components(
     model: Any, said: str, n_observed: int, shape: tuple[int, ...], more: str
 ) -> Warning:
-    """Warning of why there are no components and what would help: `said`, advice, `more`."""
+    """Warning that begins with `said`, then says what would help, and ends with `more`."""
     # A question has no accountant: this fit may have spent its budget already.
     forecast = Question.of(model, n_observed=n_observed, shape=shape).forecast({}, {})
     of_none = "PrivateCPCompletion(0)" if model._full_core else "rank=0"

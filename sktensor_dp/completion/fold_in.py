@@ -110,7 +110,7 @@ class UnitParameters:
         return self._predict(X, warn=True)
 
     def _predict(self, X: ArrayLike, *, warn: bool) -> Floats:
-        """Predicted values; `warn` allows a warning if no row of X is of these units."""
+        """Predicted values (n,); `warn` allows a warning if no row of X is of these units."""
         coordinates, numbers = self._coordinates(X), self._numbers()
         units = coordinates[:, self._shared.unit_mode]
         # The warning tells of private entries, but to their holder alone.
@@ -154,7 +154,7 @@ class UnitParameters:
         return np.asarray(self.parameters[part] @ shared.design() + of_rows, dtype=np.float64)
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
+        """Coordinates (n, n_modes) as integers, -1 for unknown rows, from numbers or names."""
         refuse_other_columns(X, self._columns)
         if self._indices is None:
             given = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", MUST_BE_NUMBERS)
@@ -212,7 +212,7 @@ class FoldInMixin:
         return self._fold_in(X, y, warn=True)
 
     def _fold_in(self, X: Any, y: Any, *, warn: bool) -> UnitParameters:
-        """Parameters of the units of entries; `warn` allows warnings of their names and values."""
+        """Parameters of the units that entries have; `warn` allows warnings of names and values."""
         check_is_fitted(self)
         shared, indices = self._shared, self._indices
         # Refuse before ids are read from a wrong column.

@@ -97,8 +97,8 @@ class CompletionForecast(InvertibleForecast):
     mean_error : float
         Expected standard error of the mean, as ``mean_error_`` of a fit has it.
     bias_errors_if_found, mean_error_if_found : tuple of float, float
-        The same, if components are found in any case: larger where none are expected, as the
-        search then spends what mean and biases get where its trial shows none.
+        Both errors if components are found in any case. Where none are expected these are larger:
+        the search then spends budget that mean and biases get if its trial finds nothing.
     of_predict : float
         Error of ``predict``: with a ``unit_mode`` that of the mean and biases for a unit of which
         nothing else is known, else `of_model`.
@@ -182,7 +182,10 @@ class CompletionForecast(InvertibleForecast):
         return least_number(lambda n: reached(self._again(**self._sized(n))), *limits)
 
     def _test_of(self, error: float, mode: int | None) -> Callable[[Self], bool]:
-        """Test of whether a forecast has at most this `error` of predictions, or of averages."""
+        """Function that is True for forecasts of at most this `error`, of predictions or averages.
+
+        With a `mode` the error is that of averages of its rows.
+        """
         if mode is None:
             return lambda other: other.of_model <= error and not other._chains.panel_is_hidden
         parameters, n_modes = self._asked().parameters, len(self.bias_errors)
@@ -276,8 +279,8 @@ class CompletionForecast(InvertibleForecast):
     ) -> Any:
         """Least number at which a fit would find components; None if there is none.
 
-        ``least(reached, start)`` searches for one from `start` on, and `changes` maps a number to
-        changes of the forecast's question.
+        ``least(reached, start)`` finds the least number, from `start` on, of which ``reached`` is
+        True. `changes` maps a number to changed arguments of the forecast.
         """
 
         def finds(number: Any) -> bool:
@@ -349,7 +352,7 @@ class CompletionForecast(InvertibleForecast):
         return bool(asked.forecast(of_persons, {}).finds_components)
 
     def _sized(self, n: int) -> dict[str, Any]:
-        """Numbers of this forecast's question for `n` units of as many entries each."""
+        """Changed arguments of this forecast for `n` units with as many entries each as now."""
         asked = self._asked()
         mode = asked.parameters["unit_mode"]
         if mode is None:
@@ -377,10 +380,10 @@ class CompletionForecast(InvertibleForecast):
     def verdict(self) -> str:
         """``"enough"`` to tell biases apart, ``"may be enough"``, or ``"likely too few"``.
 
-        ``"likely too few"`` says that with a ``unit_mode`` even a row in which all units have
-        entries has a bias that errs by as much as biases differ (with `stays`, an average row, or
-        that noise hides how units compare rows), and without one that
-        `hidden_modes` are not empty.
+        It is ``"likely too few"`` without a ``unit_mode`` if there are `hidden_modes`. With one it
+        is that if even a row in which all units have entries has a bias that errs by as much as
+        biases differ; with `stays` also if an average row has, or if noise hides how units compare
+        rows.
         """
         asked = self._asked()
         mode, n_observed = asked.parameters["unit_mode"], asked.numbers["n_observed"]
@@ -395,7 +398,7 @@ class CompletionForecast(InvertibleForecast):
         return "may be enough" if self._unseen() else "enough"
 
     def _unseen(self) -> dict[int, float]:
-        """Errors of an average row's bias by mode, of modes whose biases are not clearly seen."""
+        """Errors of an average row's bias, by mode, for modes whose biases are not clearly seen."""
         most = (1 - ENOUGH_SEEN) * self.bias_deviation**2
         return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
 
@@ -436,7 +439,7 @@ class CompletionForecast(InvertibleForecast):
 
     @property
     def _chains(self) -> Chains:
-        """Public numbers by which a fit measures how persons compare rows, or not."""
+        """Public numbers that decide whether a fit measures how persons compare rows."""
         question = self._asked()
         model, numbers = question.kind(**question.parameters), question.numbers
         shape, n = tuple(numbers["shape"]), numbers["n_observed"]
@@ -521,8 +524,12 @@ class CompletionForecast(InvertibleForecast):
             f"Noise: perturbation={self.perturbation!r}.",
         ]
         if of_units:
-            is_asked = bool(self.chains) and math.isnan(self.change_error)
-            below[:0] = [self._of_rows(), *filter(None, [self.chains]), *[OF_STAYS] * is_asked]
+            on_rows = [self._of_rows()]
+            if self.chains:
+                on_rows.append(self.chains)
+                if math.isnan(self.change_error):  # `stays` was not given
+                    on_rows.append(OF_STAYS)
+            below = on_rows + below
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         heads = ("prediction by", "expected RMSE")

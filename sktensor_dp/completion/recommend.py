@@ -41,8 +41,8 @@ class _Predictions(NamedTuple):
 def profiles(estimator: Any, mode: int) -> Floats:
     """Unit vectors (n_rows, r) of the rows of a mode; inner products are cosines of two rows.
 
-    They are cosines of slices, the parts of the components' tensor at the two rows; weights of
-    units that were not released count as independent. NaN for rows without components.
+    Cosines are those of slices, the parts of the components' tensor at each row. Weights of units
+    that were not released count as independent. NaN for rows without components.
     """
     model, shared = estimator._model, estimator._shared
     if (
@@ -54,7 +54,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
         if not model.factors[shared.unit_mode].any() or not core.any():
             model = shared  # the components are for `fold_in` alone
     factor, gram = _factor_and_gram(model, mode)
-    # Slices of rows a and b have the inner product a' gram b: that of a and b times its root.
+    # Slices of rows a and b have the inner product a' gram b: multiply factors by its root.
     values, vectors = np.linalg.eigh(gram)
     slices = factor @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     norms = np.sqrt(np.square(slices).sum(axis=1, keepdims=True))
@@ -196,9 +196,9 @@ class RecommenderMixin(FoldInMixin):
         ``log n - s b + max(s, l) d``. Here n is the number of entries of the row, released or
         public, b its bias, and s the slope of ``log n`` on biases over entries, at least 0: how
         much more often people choose what they value more. The more noise hides biases, the
-        smaller s is. d is the value predicted less the mean of the unit's predictions, and l the
-        derivative in d, at 0, of the log of ``P(value > that mean)``. :meth:`predict_rows` has
-        the values alone.
+        smaller s is. d is the value predicted less the mean of the unit's predictions, weighted by
+        n, and l the derivative in d, at 0, of the log of ``P(value > that mean)``.
+        :meth:`predict_rows` has the values alone.
 
         **Privacy.** It costs nothing: the ranking follows from what was released, and for
         units that were folded in, from their own entries.
@@ -302,7 +302,7 @@ class RecommenderMixin(FoldInMixin):
     def _predictions(
         self, of: object, mode: int | str | None, context: Mapping[int | str, Any] | None
     ) -> _Predictions:
-        """Predictions for units `of` and all rows of a mode."""
+        """Predictions for the units that `of` names, and all rows of a mode."""
         chosen, rows = self._rows_in_context(mode, context)
         if isinstance(of, UnitParameters):
             return _Predictions(chosen, of._numbers(), False, partial(of._values, rows))
@@ -318,7 +318,7 @@ class RecommenderMixin(FoldInMixin):
     def _rows_in_context(
         self, mode: int | str | None, context: Mapping[int | str, Any] | None
     ) -> tuple[int, Integers]:
-        """Mode whose rows are predicted, and coordinates of all of them, 0 for the unit."""
+        """Mode whose rows are predicted, and coordinates (n_rows, n_modes) of them, 0 of units."""
         shared, chosen = self._shared_modes, self._shared_mode(mode)
         rows = np.zeros((self.shape_[chosen], len(self.shape_)), dtype=np.intp)
         rows[:, chosen] = np.arange(len(rows))
@@ -355,7 +355,7 @@ class RecommenderMixin(FoldInMixin):
     def _excluded(
         self, exclude: Any, of: Any, mode: int, units: Integers
     ) -> tuple[Integers, Integers]:
-        """Pairs of units and rows to leave out, by entries or by a list of rows of one unit."""
+        """Units (n,) and rows (n,) of pairs to leave out, by entries or a list of a unit's rows."""
         if exclude is None:
             none = np.zeros(0, dtype=np.intp)
             return none, none
@@ -417,9 +417,9 @@ def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
     shares = np.exp(2 * (rows.popularity - rows.popularity.max()))
     shares /= shares.sum()
     about = rows.means - shares @ rows.means
-    # Slope of log weights on effects, whose mean square is that of means plus variances: where
-    # noise hides effects, means may lie on a line over weights. Log weights contain slope *
-    # effects, and so does the last term: subtract it once.
+    # Slope of log weights on effects. Their mean square is that of means, plus variances: where
+    # noise hides effects, means may lie on a line over weights. Both log weights and the last term
+    # contain slope * effects: subtract it once.
     mean_square = max(float(shares @ (about**2 + rows.variances)), LEAST_SQUARE)
     slope = max(float(shares @ (about * log_weights)) / mean_square, 0.0)
     # Derivative of log P(value > level) in the value's mean, at its level: phi(0) / Phi(0) / sigma.

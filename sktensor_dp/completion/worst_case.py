@@ -9,10 +9,9 @@ from sktensor_dp.estimator.facts import Neighbours
 
 
 def worst_entries(completion: Any, n_units: int | None) -> Neighbours:
-    """Two neighbouring data sets, and a statistic of a fit that differs most between them.
+    """Two neighbouring data sets (X, y), and a statistic of a fit that differs most between them.
 
-    They are entries (X, y). With a ``unit_mode`` there are as many units as the shape says;
-    `n_units` is not read.
+    With a ``unit_mode`` they have as many units as the shape says; `n_units` is not read.
     """
     # The neighbours differ in values at the two bounds: of one entry, or in two rows of one unit.
     bounds, shape, unit_mode = completion.bounds, completion.shape, completion.unit_mode
