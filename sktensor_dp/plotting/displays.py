@@ -84,13 +84,13 @@ def shortened(word: object, most: int = LONGEST) -> str:
 
 
 def wrapped(footer: str, inches: float) -> str:
-    """Lines of a footer, wrapped to the width of a chart in `inches`."""
+    """Footer with its lines wrapped to the width of a chart in `inches`."""
     per_inch = 9  # letters, of any but the widest texts at this size
     return "\n".join(textwrap.fill(line, int(per_inch * inches)) for line in footer.splitlines())
 
 
 def say_below(figure: "Figure", footer: str) -> None:
-    """Write a footer below all charts, and enlarge the figure by its height."""
+    """Write a footer below all charts, and enlarge the figure by its lines after the first."""
     lines = wrapped(footer, figure.get_figwidth())
     figure.supxlabel(lines, **SMALL)
     line_height = 0.17  # inches

@@ -54,7 +54,8 @@ class Clips:
         self, quantile: float, norm: Norm, clips: tuple[Clip, ...] = ()
     ) -> Clip:
         """Clip of third moments of units scaled by `clips`, at the limit `_release` chooses."""
-        return self._release("triples", norm, quantile, CLIPPED_NORMS["triples"], clips, MIN_TOKENS)
+        bins = CLIPPED_NORMS["triples"]
+        return self._release("triples", norm, quantile, bins, clips, min_tokens=MIN_TOKENS)
 
     def _release(
         self,
@@ -63,7 +64,8 @@ class Clips:
         quantile: float,
         bins: tuple[float, float, int],
         clips: tuple[Clip, ...] = (),
-        min_tokens: int = 0,
+        *,
+        min_tokens: int,
     ) -> Clip:
         """Choose the limit of a `norm`: a public one, none without noise, or a noisy quantile.
 

@@ -137,7 +137,7 @@ class _Task:
         own = np.concatenate([each, eye[:, :, None] * start.weights - each])
         self.moves = np.eye(k * k).reshape(-1, k, k) if k <= MOST_PAIRED else own
         # Directions (q, b) that may deviate more: of each topic towards the mean of all, and in
-        # size. Then the prior deviation of each move.
+        # size. Then the usual deviation of a move, a priori.
         self._blurs = own.reshape(2 * k, -1).T if k <= MOST_PAIRED else np.eye(2 * k)
         self._spread = defaults.MIXING / (k**0.5 if k <= MOST_PAIRED else 1.0)
         # Directions of words within the span of topics; all have the same noise.
@@ -155,8 +155,8 @@ class _Task:
     def likely_prior(self, drawn: _Drawn) -> Floats:
         """Covariance (q, q) of moves that explains the counts best.
 
-        Each move has a deviation, and moves of a topic towards the mean, and in size, one more: of
-        one topic that dominates, all others may hold a good part.
+        All moves have one deviation, and moves of a topic towards the mean, or in size, another on
+        top of it: of one topic that dominates, all others may hold a good part.
         """
         spreads = self._spread * 0.1 * 2.0 ** np.arange(7)  # up to six times the usual one
         priors = [
@@ -241,8 +241,7 @@ class _Task:
         start, (n, k) = self._start, shares.shape
         weights, c = model.weights, model.concentration
         X = documents.X
-        of_rows = np.repeat(np.arange(n), np.diff(X.indptr))
-        mixed = np.einsum("ij,ij->i", shares[of_rows], model.topics.T[X.indices])
+        mixed = np.einsum("ij,ij->i", shares[documents.rows], model.topics.T[X.indices])
         ratios = of_same_shape(X, X.data / np.maximum(mixed, 1e-30))
         of_start, of_model = ratios @ start.topics.T, ratios @ model.topics.T
         # Slopes (n, k), over `weights`, of the likelihood of shares along the logarithms of weights
@@ -301,7 +300,8 @@ class _Task:
         precision += np.linalg.inv(prior + self._spread**2 * np.eye(len(drawn.at)))
         root = np.linalg.cholesky(np.linalg.inv(precision)).T  # (q, q)
         errors = np.tensordot(np.vstack([root, not_made + np.zeros(len(root))]), self.moves, 1)
-        # Moves are of topics at the start; mixtures of those found have sums of 1.
+        # Moves are in terms of topics at the start, errors in terms of those found, which are
+        # mixtures of sum 1. What a topic gives to others it lacks.
         mixtures = self._mixtures(drawn.at) / self._start.weights[:, None]
         sums = mixtures.sum(axis=1, keepdims=True)
         errors = errors / sums @ np.linalg.pinv(mixtures / sums)
@@ -317,7 +317,7 @@ class _Sums:
         self._parts: list[tuple[Floats, ...]] = []
 
     def add(self, counts: Floats, scores: Floats) -> None:
-        """Add a batch of documents: their counts (n, r), and scores (n, q), of mean 0."""
+        """Add a batch of documents: their counts (n, r), and scores (n, q), of expectation 0."""
         n, half = len(counts), len(counts) // 2
         self.n += n
         means = counts.mean(axis=0), scores.mean(axis=0)

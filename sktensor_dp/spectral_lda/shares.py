@@ -388,10 +388,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def sampling_std_(self) -> Floats:
         """Standard errors of the shares by chance, at most, about."""
         variance = chance_variance(self.confusion_, self._inverse, self.shares_)
-        return np.sqrt(self.spread_ * variance / self._seen)
+        return np.sqrt(self.spread_ * variance / self._counts_seen)
 
     @property
-    def _seen(self) -> Floats:
+    def _counts_seen(self) -> Floats:
         """Counts as a column; NaN where noise hides them."""
         return np.where(self.hidden_, np.nan, self.counts_)[:, None]
 
@@ -403,7 +403,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
         """Average shares in each group, and variances of their errors by noise."""
-        n, seen = self._seen, ~self.hidden_
+        n, seen = self._counts_seen, ~self.hidden_
         added = self.rest_sums_.sum(axis=1, keepdims=True)
         of_few = n - np.maximum(added, 0.0)
         shares = np.clip(self.sums_ @ self._inverse / of_few, 0.0, 1.0)
@@ -412,7 +412,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         # Texts beyond the smaller bound move shares as far as they are of other topics.
         moves = (self.rest_sums_ @ self._inverse - added * shares) / n
         noise = factor * (self.rest_sigma_ / n) ** 2 + (1 - of_few / n) ** 2 * variance
-        moved, left = shares.copy(), variance.copy()
+        moved, left = np.full((2, *shares.shape), np.nan)
         moved[seen], left[seen] = _shrunk(moves[seen], noise[seen])
         return shares + moved, variance + left
 
@@ -449,16 +449,16 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """
         self._check_level(level)
         deviations = float(ndtri((1 + level) / 2))
-        reach = deviations**2
-        n = self._seen  # NaN where noise hides it, so that both ends are NaN, too
+        squared = deviations**2
+        n = self._counts_seen  # NaN where noise hides it, so that both ends are NaN, too
         shares, variance = self._moments
         sums, shares = shares * n, np.clip(shares, 0.0, 1.0)
         # Squares of deviations of a sum: noise (a - 2 b s + c s^2) for a share s, and by chance
         # chance (others + (own - others) s - s^2).
         a, b, c = variance_terms(self._inverse)
-        noise = reach * variance * n**2 / variance_of_shares(self._inverse, shares)
+        noise = squared * variance * n**2 / variance_of_shares(self._inverse, shares)
         own, others = squares_of_texts(self.confusion_, self._inverse, shares)
-        chance = reach * self.spread_ * n * sampling
+        chance = squared * self.spread_ * n * sampling
         # (sums - s n)^2 is at most both together where square s^2 - 2 half s + end <= 0.
         square = n**2 - noise * c + chance
         half = sums * n - noise * b + chance * (own - others) / 2

@@ -14,7 +14,7 @@ from sktensor_dp.tensor.arrays import Floats
 # Edges of the histogram of norms of persons: texts of one topic in one group, about. A person with
 # one text, or none, is in the first bin.
 EDGES = np.append(0.0, 1.01 * 2 ** (np.arange(27) / 2))
-SIZES = np.append(1.0, (EDGES[1:-1] + EDGES[2:]) / 2)  # of persons in each bin, about
+SIZES = np.append(1.0, (EDGES[1:-1] + EDGES[2:]) / 2)  # texts of a person in each bin, about
 
 
 class PersonBounds(NamedTuple):
@@ -31,8 +31,8 @@ def release_person_bounds(
 ) -> PersonBounds:
     """Release a histogram of persons by their texts, and choose both bounds by it.
 
-    `order` is that of the norm of texts; `shape`, numbers of groups and topics, and `noise` are
-    those of `_best_bound`.
+    `order` is that of the norm of a person's texts, `shape` the numbers of groups and topics, and
+    `noise` the deviation of a mean over persons for a bound of 1.
     """
     norms = ask(NormHistogram(SharesNorm(order), EDGES))
     largest = norms.last_edge(EDGES)

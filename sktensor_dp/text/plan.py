@@ -49,7 +49,7 @@ class WordPlan:
     needed_in_bucket: float = 0.0  # noisy number of a bucket from which on its words get votes
     length: float = 0  # different words of an ordinary document that the threshold is for
     threshold: float = 1.0  # documents that use a word which is kept as often as not, about
-    if_equal: float = 1.0  # where documents are equally long
+    if_equal: float = 1.0  # `threshold` where documents are equally long
     rarest: int = 0  # most documents whose common word is kept with probability `SELDOM` at most
 
     def units(self, n: float) -> str:

@@ -82,7 +82,7 @@ def _settle(
 ) -> Floats:
     """CVB0 updates of a block's Dirichlet parameters, skipping converged documents."""
     # Converged documents are removed from a block once less than this fraction is left.
-    open_share = 0.75
+    least_open = 0.75
     gamma = np.tile(prior, (counts.shape[0], 1))
     open_rows, current = np.arange(counts.shape[0]), gamma.copy()
     # A row for each non-zero of the counts: probabilities of its word, and then of its topic.
@@ -105,7 +105,7 @@ def _settle(
         # Documents that have converged stay as they are, whatever others share their block.
         still_moves &= np.abs(updated - current).mean(axis=1) >= tol
         current = updated
-        if np.count_nonzero(still_moves) < open_share * len(still_moves):
+        if np.count_nonzero(still_moves) < least_open * len(still_moves):
             kept = still_moves[rows]
             open_rows, current = open_rows[still_moves], current[still_moves]
             lengths, data = lengths[still_moves], data[kept]
