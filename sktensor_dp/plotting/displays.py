@@ -245,7 +245,7 @@ class TopicsDisplay(Display):
         ValueError
             If there are not as many axes as topics.
         """
-        topics, prior = np.asarray(estimator.components_), np.asarray(estimator.topic_prior_)
+        topics, shares = np.asarray(estimator.components_), estimator._shares
         names = names_of_columns(estimator, feature_names, topics.shape[1])
         relevance = 0.6 if len(topics) > 1 else 1.0  # a single topic is the word frequencies
         chosen = estimator.top_words(n_words, range(topics.shape[1]), relevance)
@@ -258,7 +258,7 @@ class TopicsDisplay(Display):
             )
         titles = [
             f"Topic {n} · {share:.1%}{'' if row else ' · hidden'}"
-            for n, (share, row) in enumerate(zip(prior / prior.sum(), chosen, strict=True), start=1)
+            for n, (share, row) in enumerate(zip(shares, chosen, strict=True), start=1)
         ]
         words = [[str(names[word]) for word in row] for row in leading]
         return cls(titles, words, _taken(topics, leading), low, high, footer).plot(ax)

@@ -129,7 +129,7 @@ def warnings_of_noise(
 ) -> tuple[Warning, ...]:
     """Warning, if any, that noise or chance hides some of the topics asked for.
 
-    `hidden` are those fitted topics that noise hides, in the order of their attributes.
+    `hidden` (k,) masks the fitted topics that noise hides, by falling share.
     """
     # Numbers of topics below the noise; a single topic is the word frequencies.
     numbers = [str(place + 1) for place in np.flatnonzero(hidden)] if len(hidden) > 1 else []

@@ -192,7 +192,7 @@ class _Task:
 
     @cached_property
     def _length(self) -> float:
-        """Tokens of a drawn document with which clipped steps count as many as were released."""
+        """Mean length of drawn documents at which clipped steps count the tokens released."""
         start, released = self._start, self._released
         # Of longer documents memory holds fewer than are to be drawn.
         longest = self._n_tokens / LEAST_DRAWN

@@ -331,7 +331,7 @@ class TopicForecast(Forecast):
         ]
 
     def _assumed(self) -> list[str]:
-        """Sentences on what is assumed of texts, and on what would be the verdict otherwise."""
+        """Sentences on what is assumed of texts, and the verdict on shorter ones if it differs."""
         possible = math.isfinite(self.n_samples_needed)
         why = [FEW_WORDS] if self.few_words else [TOO_SHORT, JOIN_ROWS]
         said = [*super()._assumed(), *([] if possible else why), OF_ORDINARY_TEXTS]

@@ -68,7 +68,7 @@ class StepAverage:
         return replace(self, mean=self.mean[kept], starts=self.starts[kept], steps=steps)
 
     def centres(self) -> Floats:
-        """Counts (k, d), divided by the scales, if every topic had the words of all topics."""
+        """Averaged counts (k, d), over the scales, if each topic used words as all together do."""
         counts = self.scales * self.mean
         # Counts of noise alone may add up to 0; others add up to more than their norm.
         total = max(float(counts.sum()), float(np.linalg.norm(counts)), 1e-300)

@@ -80,14 +80,14 @@ def from_first_to_last(shares: Any, level: float, *, sampling: bool) -> Differen
 
 
 def _row_along_line(shares: Any) -> Floats:
-    """Weights (1, groups) of groups in that change."""
+    """Weights (1, groups) of groups in the change along a line; NaN if it has fewer than two."""
     seen = ~shares.hidden_
-    places, row = np.flatnonzero(seen).astype(float), np.full(len(seen), np.nan)
-    if len(places) > 1:
-        centred = places - places.mean()
-        row = np.zeros(len(seen))
-        row[seen] = centred / float(centred @ centred) * float(np.ptp(places))
-    return row[None]
+    places = np.flatnonzero(seen).astype(float)
+    if len(places) < 2:
+        return np.full((1, len(seen)), np.nan)
+    centred, row = places - places.mean(), np.zeros((1, len(seen)))
+    row[0, seen] = centred / float(centred @ centred) * float(np.ptp(places))
+    return row
 
 
 class Comparison(NamedTuple):
@@ -129,7 +129,9 @@ def comparisons(shares: Any, level: float) -> list[Comparison]:
     found = _contrasts(shares, rows, level, sampling=True)
     together = _contrasts(shares, rows, 1 - 0.1 / max(n_cells, 1), sampling=True)
     clear = (together.low > 0) | (together.high < 0)
-    return [Comparison(*one) for one in zip(*zip(*names, strict=True), *found, clear, strict=True)]
+    return [
+        Comparison(*name, *numbers) for name, *numbers in zip(names, *found, clear, strict=True)
+    ]
 
 
 def _contrasts(shares: Any, rows: Floats, level: float, *, sampling: bool) -> Differences:

@@ -87,7 +87,7 @@ class SavedShares(SavedState):
     private_words_: Annotated[bool, Plain(bool)]
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes; ModelFileError if those in words have others than theirs."""
+        """Fitted attributes; ModelFileError if `visibility_` or `merged_` hold other words."""
         require({*self.visibility_} <= MARKS.keys(), f"visibility_ must be of {[*MARKS]}")
         require(self.merged_ in ON_MERGED, f"merged_ must be of {[*ON_MERGED]}")
         return super().attributes(estimator)

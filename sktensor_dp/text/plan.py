@@ -99,7 +99,7 @@ class WordForecast:
         return self.n_documents >= self.threshold
 
     def in_brief(self, unit: str) -> str:
-        """Say about how many words are kept, and which, of units of a name."""
+        """Say about how many words are kept, and which; `unit` is the name of a document."""
         if self.plan.exact:
             return " ".join(on_words(self.plan, unit))
         of_one = f"{1 / self.plan.releases.cost_of(VOTES).delta:,.0f}"
@@ -291,7 +291,7 @@ def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbour
 
 
 def _difference(fitted: Any) -> float:
-    """Document frequencies, or numbers, of the second set of words minus those of the first."""
+    """Sum of document frequencies (or number) of the second set's words, less the first set's."""
     names = fitted.get_feature_names_out()
     sizes = vars(fitted).get("document_frequencies_", np.ones(len(names)))
     return float(sum(n if name[0] == "b" else -n for name, n in zip(names, sizes, strict=True)))

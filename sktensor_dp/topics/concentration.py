@@ -163,7 +163,7 @@ class PairsOfTopics:
 
     @classmethod
     def of(cls, topics: Floats, released: WordPairs) -> "PairsOfTopics | None":
-        """None if pairs have no errors, and so no scale."""
+        """Divide topics (k, d) and pairs by the errors of pairs; None if these have no errors."""
         # A word that is hardly there has the scale of a hundredth of an even share.
         frequencies = released.frequencies
         frequencies = np.maximum(frequencies, frequencies.sum() / (100 * frequencies.size))

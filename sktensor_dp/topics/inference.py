@@ -146,8 +146,8 @@ def document_log_likelihood(
 ) -> Floats:
     """Log-likelihood (n,) of documents without multinomial coefficients, as for perplexity.
 
-    Of documents of one topic each if `gamma` is None; else a lower bound, by Dirichlet(gamma)
-    proportions.
+    If `gamma` is None, documents have one topic each, of weights `prior`; else it is a lower bound,
+    by proportions from Dirichlet(gamma).
     """
     if gamma is None:
         joint = _joint_log_likelihood(X, topics, prior)

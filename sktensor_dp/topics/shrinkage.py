@@ -96,12 +96,15 @@ def _denoised_alone(noisy: Floats, sigma: float | Floats) -> tuple[Floats, Float
 
 
 def shrink_deviations(noisy: Floats, scale: Floats, sigma: float | Floats) -> Floats:
-    """Shrink deviations under a mixture of normals scaled by `scale` (Stephens, 2017)."""
+    """Posterior means (n,) of deviations with noise `sigma` (Stephens, 2017).
+
+    The prior is a mixture of normals of mean 0, with deviations in proportion to `scale` (n,).
+    """
     return deviation_moments(noisy, scale, sigma)[0]
 
 
 def deviation_moments(noisy: Floats, scale: Floats, sigma: float | Floats) -> tuple[Floats, Floats]:
-    """Posterior means and variances of deviations, as :func:`shrink_deviations` has them."""
+    """Posterior means and variances (n,) of deviations, as by :func:`shrink_deviations`."""
     if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy)
     found = _deviation_posterior(noisy, scale, sigma, TOPIC_STEPS)
@@ -113,7 +116,7 @@ def deviation_moments(noisy: Floats, scale: Floats, sigma: float | Floats) -> tu
 def posterior_moments(
     noisy: Floats, centres: Floats, sigma: float | Floats
 ) -> tuple[Floats, Floats]:
-    """Posterior means and variances of noisy numbers, random multiples of positive `centres`."""
+    """Posterior means and variances (n,) of noisy numbers, random multiples of `centres` > 0."""
     # Before noise a number is normal of mean r c and deviation s(r) c, c being its centre and r one
     # of the `RATIOS`. Axes: numbers, 1, ratios.
     if np.max(sigma) <= 0:
@@ -243,7 +246,10 @@ def smoothed(topics: Floats, unigram: Floats) -> Floats:
 
 
 def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: float) -> Floats:
-    """Posterior means of topics without noise: Poisson counts under gamma priors."""
+    """Posterior means of topics (k, d) that `n_tokens` tokens show without noise.
+
+    Counts are Poisson, of gamma priors around the word frequencies `base` (d,).
+    """
     # A count x of mean g `centre`, g from a gamma distribution of mean 1 and shape a, is negative
     # binomial; the posterior mean of g is (x + a) / (a + centre).
     a, shrunk = np.array(GAMMA_SHAPES), np.empty_like(topics)

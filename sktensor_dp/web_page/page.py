@@ -8,7 +8,10 @@ from pathlib import Path
 
 
 def page(title: str, sections: Sequence[str], data: str | None = None, program: str = "") -> str:
-    """HTML of a page that loads nothing, with the sections given and `data` of the `program`."""
+    """HTML of a page that loads nothing, with `sections` of HTML.
+
+    `program` is a script, there only with `data` for it: JSON that is safe within a page.
+    """
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     script = ""
     if data is not None:
