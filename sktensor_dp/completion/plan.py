@@ -603,9 +603,12 @@ def check_model_size(
             held += 12 * lengths[-1] ** 2  # matrices of pairs of columns
     # The search holds eight blocks of a basis, and a block, its product and residual, twice.
     held += 16 * searched
+    smaller = ""  # where no components are sought, the rank takes no memory
+    if plan.seeks_components:
+        smaller = f"Ask for {'smaller ranks' if full_core else 'a smaller rank, or for 0'}. "
     check_feasible(
         held,
         f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={rank!r}",
-        "Ask for a smaller rank, or for 0. Coordinates must be consecutive numbers from 0 in each "
-        "mode: for ids and names give row_names=, and count times from a public first one.",
+        f"{smaller}Coordinates must be consecutive numbers from 0 in each mode: for ids and names "
+        "give row_names=, and count times from a public first one.",
     )

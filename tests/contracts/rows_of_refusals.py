@@ -285,7 +285,7 @@ COMPLETIONS = [
 ]  # fmt: skip
 COMPLETIONS += table("a rank beyond memory", partial(PrivateCPCompletion, bounds=(-4, 4)),
                      fit(X0, Y0), [({"rank": 10**6, "perturbation": "input"},
-                                    "GB of memory.* smaller rank")])  # fmt: skip
+                                    "GB of memory.* smaller rank, or for 0")])  # fmt: skip
 COMPLETIONS += table("ranks of modes", partial(PrivateTuckerCompletion, bounds=(-4, 4)),
                      fit(X0, Y0), each("rank", [0, (2, 2), (2, 2, 0), (2, 2, 7), (2, 2, 1.5), "2",
                                                 None, np.ones((3, 1))], "rank"))  # fmt: skip
