@@ -30,7 +30,7 @@ def coherence(
     topics : array-like of shape (n_components, n_features)
         Rows are distributions over words, as ``components_`` of a topic model.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Counts of documents, best of some that no fit has seen.
+        Counts of documents, preferably of some that no fit has seen.
     n_top_words : int, default=10
         Most probable words of every topic that are compared, at least 2.
 

@@ -29,9 +29,10 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.privacy.statement import load_statement
 from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 
-# Largest fraction of a budget (of its mu ** 2) that a check takes, by which errors of the fit grow
-# by half as much, and the deviation of noise from which on the check is useless.
-MOST_FRACTION, USELESS = 0.04, 0.1
+# Largest fraction of a budget's mu ** 2 that a check takes: errors of the fit grow by 2 %.
+MOST_FRACTION = 0.04
+# Deviation of the noise of a fraction of rows above which a check is useless.
+USELESS = 0.1
 # Longer units count as of this length: a bound on what one of them adds to the mean logarithm.
 LONGEST = 10_000
 LOG_LONGEST = math.log1p(LONGEST)
@@ -53,9 +54,11 @@ COUNT_THEM = (
     "Whoever may see the file finds the column at no cost: count the cells of each that are "
     "outside its range or list."
 )
-# Test of each group that comes with the tests of rows; and, where several of these may not fail,
-# test of rows that pass them all, which fails for a code in any column.
-SEVERAL_ROWS, ALL = "groups of several rows", "all that rows must match"
+# Test of each group, added where groups are given.
+SEVERAL_ROWS = "groups of several rows"
+# Test that a row passes all tests that may not fail, added where these are several: a code in any
+# column fails it.
+ALL = "all that rows must match"
 HARDLY_ANY = (
     "Hardly any person has more than one row: are groups (--person in the command) the column of "
     "persons? If each person has one row, go on with them, as this check was charged for persons."
@@ -69,15 +72,16 @@ class InputCheck(HasAccountant):
     Attributes
     ----------
     fractions : dict of str to float
-        Mean over units of the fraction of their rows that match, for each test, with noise; and
-        with groups the fraction of "groups of several rows", and with several tests that are not in
-        `may_fail` that of rows that pass them all.
+        By test, the mean over units of the fraction of their rows that match, with noise. With
+        groups one more is the fraction of "groups of several rows"; with several tests that are
+        not in `may_fail` another one is that of rows that pass all of these.
     sigma, sigma_of_all : float
-        Standard deviation of that noise, and that of the last one if there is it, else `sigma`.
+        Standard deviation of the noise of a fraction; and of that of rows that pass all tests,
+        which is `sigma` where it is not released.
     too_few : dict of str to float
         Fractions that a fit needs, for each test that fewer rows pass.
     n_units, count_sigma : float
-        Number of units, and the deviation of its noise where it is private.
+        Number of units, and the deviation of its noise, 0 where it is public.
     length, length_sigma : float or None
         Typical length of a unit (geometric mean of one more), and the deviation of its noise.
     privacy_report_ : PrivacyReport
@@ -104,7 +108,7 @@ class InputCheck(HasAccountant):
     length_sigma: float | None = field(init=False, default=None)
 
     def release(self, matches: Any, groups: Any, lengths: Any = None) -> None:
-        """Release fractions, and the typical length."""
+        """Release fractions, and the typical length if `lengths` are given."""
         chunk = self._chunk(matches, groups, lengths)
         tests = [*matches]
         if groups is not None:
@@ -138,7 +142,7 @@ class InputCheck(HasAccountant):
         self.sigma_of_all = math.hypot(answer.sigma / math.sqrt(max(n_copies, 1)), by_count)
         released = query.middle + answer.value
         means = np.clip(released, 0.0, 1.0).tolist()
-        self.fractions = dict(zip(tests, means, strict=False))
+        self.fractions = dict(zip(tests, means, strict=False))  # then length, and copies of ALL
         if n_copies:
             self.fractions[ALL] = float(np.clip(released[-n_copies:].mean(), 0.0, 1.0))
         if lengths is not None and not self.is_hidden:
@@ -288,7 +292,7 @@ class InputCheck(HasAccountant):
 
     @property
     def refusal(self) -> str:
-        """Say for what a fit should not go on; "" if there is nothing."""
+        """Reasons why a fit should not go on, in sentences; "" if there is none."""
         said = [HARDLY_ANY] if SEVERAL_ROWS in self.too_few else []
         return " ".join(filter(None, [*said, self.unfit]))
 
@@ -444,11 +448,12 @@ def check_inputs(
     Raises
     ------
     NotEnoughDataError
-        If more rows fail some test than noise explains (of data that all pass in 1 of 40 checks at
-        most; the message says in how many), and than ``0.5 / sqrt(n)`` of `n` units, which move an
-        average by less than the units may differ by chance; if it is not certain of those in
-        `may_fail` that most rows pass; with `groups`, that any person has several rows. The message
-        shows released and needed fractions.
+        If more rows fail some test than noise explains and does no harm. Noise alone stops at most
+        1 of 40 checks of data that all pass; the message says how many. A fraction of
+        ``0.5 / sqrt(n)`` of `n` units does no harm: it moves an average by less than units may
+        differ by chance. Also if it is not certain that most rows pass a test in `may_fail`, or,
+        with `groups`, that any person has several rows. The message shows released and needed
+        fractions.
         The check is charged all the same, and is the error's ``check``: to go on, fit with the
         rest of the budget. Uncharged, if noise will hide the result.
     ValueError
@@ -495,14 +500,14 @@ def check_inputs(
 
 
 def quantile(n_tests: int) -> float:
-    """Deviations of noise by which any of so many fractions falls in 1 of 40 checks at most."""
+    """Number z of deviations: in 1 of 40 checks at most any of `n_tests` noises is below -z."""
     return NormalDist().inv_cdf(1 - 0.025 / max(n_tests, 1))
 
 
 def harmless(n_units: float) -> float:
     """Largest standard error of an average of numbers in [0, 1] over units.
 
-    A smaller fraction of units outside of their range moves an average of theirs by less.
+    A smaller fraction of units outside [0, 1], counted as 0 or 1, moves the average by less.
     """
     return 0.5 / math.sqrt(max(n_units, 1))
 
@@ -533,7 +538,7 @@ def sigmas_of_check(
     n_copies = n_columns * (n_strict > 1)
     query = MatchingRows(n_columns + n_copies)
     sensitivity, by_count = query.sensitivity("l2", neighbours), 0.0
-    if neighbours == "add_remove":  # the count's noise as in `ask`
+    if neighbours == "add_remove":  # noise of the count, as in `InputCheck.release`
         by_count = query.middle / math.sqrt(COUNT_FRACTION)
     of_all = math.hypot(sensitivity / math.sqrt(max(n_copies, 1)), by_count)
     return math.hypot(sensitivity, by_count) / (n_units * mu), of_all / (n_units * mu)

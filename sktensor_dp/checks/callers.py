@@ -12,7 +12,7 @@ SEARCH = ("sklearn.model_selection._search", "fit")
 PIPELINE = ("sklearn.pipeline", "_fit")
 STACKING = ("sklearn.ensemble._stacking", None)
 SCORING = ("sklearn.metrics._scorer", "_score")
-# Modules that read rows for private scores, or later, perhaps for a private fit.
+# Modules that read rows for private scores, or on Dask's workers, perhaps for a private fit.
 SILENT = ("sktensor_dp.queries.scores", "sktensor_dp.estimator.lazy")
 # Tools that fit or score rows drawn with replacement, or with values of other rows.
 MIXING = (
@@ -33,7 +33,10 @@ def level_of_caller() -> int:
 
 
 def answers_caller() -> bool:
-    """False while a fit, a private score or a worker waits: it may show nothing of single rows."""
+    """Return False if the call comes from a fit or private score, which must not show single rows.
+
+    Also for calls on a worker of Dask, which may belong to either.
+    """
     frame = inspect.currentframe()
     while frame is not None:
         if "fit" in frame.f_code.co_name.split("_") or frame.f_globals.get("__name__") in SILENT:
@@ -77,9 +80,10 @@ def validation_frame(tools: Sequence[Tool]) -> Mapping[str, Any]:
 
 
 def candidate_of(frame: Mapping[str, Any]) -> tuple[int, int]:
-    """Index of the candidate that is fitted (0: the first), and number of candidates."""
+    """Index of the fitted candidate (of ``validation_curve`` 0 or 1), and number of candidates."""
     if (values := frame.get("param_range")) is not None:  # of validation_curve
         first = {frame.get("param_name"): values[0]}
+        # The index is not known: 1 stands for any later candidate.
         return int(str(frame.get("parameters")) != str(first)), len(values)
     return frame.get("candidate_progress") or (0, 1)
 
@@ -92,6 +96,6 @@ def searched_parameters(tools: Sequence[Tool]) -> set[str]:
 
 
 def scorers_of(frame: Mapping[str, Any]) -> list[object]:
-    """Scorers of a fit by a tool of scikit-learn."""
+    """Scorers among the local variables of a tool that fits and scores."""
     several = getattr(frame.get("scorer"), "_scorers", frame.get("scorer"))
     return [*several.values()] if isinstance(several, Mapping) else [several]

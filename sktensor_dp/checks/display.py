@@ -40,7 +40,7 @@ class TableDisplay:
 
 
 def cell(name: str, value: object) -> str:
-    """Text of a release's cell; empty for None and for a cost of another kind of noise."""
+    """Text of a release's `value` in column `name`; empty for None and for a cost of 0."""
     if value is None or (name in COSTS and value == 0):
         return ""
     if name == "fraction":
@@ -64,7 +64,7 @@ def as_text(table: Table) -> str:
 
 
 def finite(value: object) -> Any:
-    """Copy of plain values in which infinite floats are strings, as JSON needs."""
+    """Copy of plain values in which infinities and NaN are strings, as JSON needs."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
@@ -84,7 +84,7 @@ def counted(n: float, noun: str) -> str:
 
 
 def rounded_up(n: int) -> str:
-    """Number of units in words, rounded up to two digits."""
+    """Text "about n", with `n` rounded up to two significant digits."""
     step = 10 ** max(len(str(n)) - 2, 0)
     return f"about {-(-n // step) * step:,}"
 

@@ -47,7 +47,7 @@ def index_of(data: object) -> Any:
 
 
 def refuse_other_row_order(X: object, beside: object, name: str = "groups") -> None:
-    """Raise ValueError where a column of pandas has index labels of the rows in other places."""
+    """Raise ValueError if the index of a pandas column has labels of the rows in another order."""
     ours, theirs = index_of(X), index_of(beside)
     if ours is None or theirs is None:
         return
@@ -152,9 +152,9 @@ def _kind_of_narwhals(dtype: Any) -> str:
 
 
 def column_names(data: Any) -> list[str] | None:
-    """Names of the columns of a table, None if they are numbered from 0; ValueError for others.
+    """Names of the columns of a table; None for other data, and for columns numbered from 0.
 
-    scikit-learn checks the order of columns by names alone, so other labels are refused.
+    ValueError for other labels, which scikit-learn does not compare with those of the fit.
     """
     if is_dask(data):
         data = data._meta

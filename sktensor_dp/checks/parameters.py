@@ -32,7 +32,10 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True)
 class Number:
-    """Constraint: a number, int where `integer`, in an interval; `closed` names its ends."""
+    """Constraint: a number, int where `integer`, in an interval; `closed` says which ends belong.
+
+    `closed` is "both", "left", "right" or "neither".
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -171,11 +174,11 @@ def memory_size() -> float:
     return size if limit == resource.RLIM_INFINITY else min(size, float(limit))
 
 
-def check_feasible(numbers: float, what: str, advice: str) -> None:
+def check_feasible(n_doubles: float, what: str, advice: str) -> None:
     """Raise ValueError, ending with `advice`, if `what` needs more doubles than fit into memory."""
     size = memory_size()
-    if 8 * numbers > size:
+    if 8 * n_doubles > size:
         raise ValueError(
-            f"{what} needs about {8e-9 * numbers:.3g} GB of memory; there are "
+            f"{what} needs about {8e-9 * n_doubles:.3g} GB of memory; there are "
             f"{1e-9 * size:.3g}. {advice}"
         )

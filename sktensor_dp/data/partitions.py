@@ -153,7 +153,7 @@ class DaskPartitions(PartitionedSource):
         )
 
     def _tree(self, query: object) -> Delayed:
-        """Delayed sum of a delayed query over all partitions, merged eight at a time."""
+        """Delayed sum of a delayed query over all partitions, merged `FAN_IN` at a time."""
         import dask
 
         sum_of_part = dask.delayed(_sum_of_part, pure=False)

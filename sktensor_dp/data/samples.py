@@ -78,7 +78,10 @@ class SampleChunk(RowChunk):
         return scales
 
     def squared_constants(self, rows: slice) -> Floats:
-        """Squares of the constant coordinate over that of complete rows, ``(1 + observed) / 2``."""
+        """Square of the constant coordinate of each row, relative to that of a complete row.
+
+        It is ``(1 + f) / 2`` for a row with the fraction f of its cells observed.
+        """
         if self.observed is None:
             return np.ones(rows.stop - rows.start)
         return np.asarray((1 + self.observed[rows].mean(axis=1)) / 2)

@@ -16,7 +16,7 @@ class PartitionedSource(ABC):
     """Data in partitions, on any machines, over which a query can be summed.
 
     ``fit_chunks`` takes a subclass in the place of chunks, or a class that was registered:
-    ``PartitionedSource.register(Mine)``. What else has a method ``sum`` is no source.
+    ``PartitionedSource.register(Mine)``. A method ``sum`` alone makes no source.
 
     Attributes
     ----------

@@ -38,17 +38,19 @@ def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, tuple[Warn
     return ball, warnings_of_range(NormHistogram.name, seen=norms.seen)
 
 
-def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[Warning, ...]:
-    """Warning, if any, that nearly all rows were scaled down to the norm.
+def warnings_of_norm(
+    second: Answer, ball: LiftedBall, square_of_means: float
+) -> tuple[Warning, ...]:
+    """Warning, if any, that nearly all rows were scaled down to the radius of `ball`.
 
-    If they were, the mean squared norm is the largest possible: that of rows, by released `second`
-    moments; or, as missing cells make rows shorter, that of group means, `square`.
+    If they were, their mean squared norm, the trace of released `second` moments, is the radius
+    squared. Missing cells make rows shorter; then that of group means, `square_of_means`, is.
     """
-    d = len(second.value) - 1
+    d = len(second.value) - 1  # the last coordinate is a constant
     squared_norm = float(np.trace(second.value[:d, :d]))
     sigma = second.sigma * math.sqrt(d)
     largest = (1 - 1e-9) * ball.radius**2  # exact sums have rounding errors
-    may_be_largest = max(squared_norm, square) + 2 * sigma >= largest
+    may_be_largest = max(squared_norm, square_of_means) + 2 * sigma >= largest
     noise_is_small = 10 * sigma < largest  # else any norm might be the largest
     if not (may_be_largest and noise_is_small):
         return ()
@@ -65,7 +67,8 @@ def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[W
 def warn_of_longer_rows(model: Any, rows: SampleChunk) -> None:
     """Warn if most `rows` that a caller passes to a fitted model are beyond the norm of the fit.
 
-    It shows one exact bit of these rows, as answers about them show more: never in a fit.
+    The warning shows one exact bit of the rows. Answers about them show the caller more; a fit
+    must not, and gives no such warning.
     """
     norm = getattr(model, "data_norm_", model.data_norm)
     if norm is None or not answers_caller() or model.privacy_report_.unit == "entry":

@@ -20,11 +20,12 @@ class PublicFacts:
 
     unit: str  # name of one unit, where rows have no groups
     units_in_data: bool = False  # whether a column of X says which unit a row is of
-    n_units: int | None = None  # public number of these
+    n_units: int | None = None  # public number of units, where parameters say it
     # Guess at the private number of tokens, or entries, of a unit, where nobody says it.
     assumed_length: int | None = None
     capped_by_columns: bool = False  # whether it fits at most as many components as columns
-    # Whether some noise is of a pure epsilon, whatever delta a fit has: a search then costs none.
+    # Whether some noise is of a pure epsilon, whatever delta a fit has; a search then plans with
+    # delta 0.
     has_pure_noise: bool = False
     delta_set_aside: float = 0.0  # fraction of delta that noise does not spend, as for a threshold
     releases_nothing: bool = False  # whether it learns nothing from the data and needs no budget

@@ -140,7 +140,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool, fits: bool, grouped: b
 
     `reset` stores the columns on `estimator`; else they are compared with its own. Its input tags
     say whether an array may hold NaN; a sparse table may not. Where `grouped`, the number of rows
-    is private. Where it `fits`, and rows may be added or removed, `X` may have none.
+    is private. `X` may have no rows if `fits` is true and neighbours add or remove rows.
     """
     number_is_private = getattr(estimator, "neighbours", None) == "add_remove"
     rows_private = number_is_private or grouped

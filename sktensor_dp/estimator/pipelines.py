@@ -60,7 +60,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
 
 
 def _groups_of(routed: Any) -> Any:
-    """Labels that a step of a pipeline is given."""
+    """Labels of groups among the arguments `routed` to a step, by method; None without any."""
     return next((given["groups"] for given in routed.values() if "groups" in given), None)
 
 

@@ -129,7 +129,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, best of those that were not used in the fit.
+            Samples, preferably none of those that were used in the fit.
         y : ignored
 
         Returns
@@ -204,7 +204,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
     def _validated_rows(
         self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> Any:
-        """Rows of a table as the numbers that chunks hold."""
+        """Rows of a table as the numbers that chunks hold; warns of rows longer than the fit's."""
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
         with suppress(MemoryError):
             rows = self._chunk_class.convert(X)

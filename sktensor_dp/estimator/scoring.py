@@ -36,7 +36,7 @@ OTHER_WORDS = (
 def refuse_candidates(
     tools: Sequence[Tool], frame: Mapping[str, Any], private: Sequence[Any]
 ) -> None:
-    """Let `private` scorers refuse models that a tool will have them score, of all candidates."""
+    """Let the `private` scorers raise errors for candidates of a tool that they could not score."""
     candidates = [dict(frame.get("parameters") or {})]
     place, n_candidates = candidate_of(frame)
     if place == 0:  # before the first is paid, where the others can be seen from here
