@@ -55,7 +55,7 @@ class StoppingAccountant(TrialAccountant):
     """Accountant that stops a fit of a search where it would be charged."""
 
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Any:
-        """Raise BudgetError as a trial would at this charge, else StoppedAtCharge if it pays."""
+        """Raise BudgetError as a trial would; else StoppedAtCharge, if there are `entries`."""
         super().charge(entries, ticket)
         if entries:
             raise StoppedAtCharge

@@ -36,7 +36,10 @@ def steps_of(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
 
 
 def vectorized_columns(estimator: BaseEstimator) -> int | None:
-    """Number of columns that a vectorizer with a public vocabulary gives the last step, or None."""
+    """Number of columns of a vectorizer before the last step, by its vocabulary or hashes; or None.
+
+    The vocabulary is a parameter, so public.
+    """
     parameters = [step.get_params() for step in [*steps_of(estimator).values()][:-1]]
     vocabularies = [one["vocabulary"] for one in parameters if one.get("vocabulary") is not None]
     hashed = [one["n_features"] for one in parameters if "alternate_sign" in one]
@@ -152,12 +155,12 @@ def tried_steps(
 def candidates_of(
     distributions: Sequence[Mapping[str, object]], most: int = MOST_LISTED
 ) -> list[dict[str, Any]]:
-    """All listed candidates if they are at most `most`; else some, drawn with a public seed."""
+    """All candidates if they are listed and at most `most`; else `MOST_DRAWN`, by a public seed."""
     values = [values for candidates in distributions for values in candidates.values()]
     is_listed = not any(hasattr(one, "rvs") for one in values)
     n_drawn = most if is_listed and len(ParameterGrid(distributions)) <= most else MOST_DRAWN
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there are fewer
+        warnings.simplefilter("ignore")  # the sampler warns where there are fewer than `n_drawn`
         return [*ParameterSampler(distributions, n_drawn, random_state=0)]
 
 
@@ -209,8 +212,8 @@ def configured(
     estimator: BaseEstimator, params: Mapping[str, object], rng: np.random.RandomState
 ) -> BaseEstimator:
     """Clone of an estimator with the parameters of a candidate, not verbose, seeded by `rng`."""
-    # That of a trial is secret: numpy's global generator would end in a state that shows the number
-    # of trials.
+    # In a trial `rng` is secret. The state of numpy's global generator, in its place, would show
+    # the number of trials.
     model = with_values(estimator, params)
     private_steps(model)  # refuses a drawn step that may learn from the data
     if isinstance(model, Pipeline):  # without a cache, which would keep losing trials on disk

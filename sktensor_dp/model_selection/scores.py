@@ -87,7 +87,7 @@ def row_by_row(method: Callable[[Any], Any], X: Any) -> Floats:
     # An error would depend on a row, so none leaves.
     with suppress(Exception):
         return answers(X)
-    rows = X.tocsr() if sp.issparse(X) else X  # of other formats none can be taken
+    rows = X.tocsr() if sp.issparse(X) else X  # other formats have no rows to take
     refused = np.ones(n_rows(X), dtype=bool)
     for row in range(n_rows(X)):
         with suppress(Exception):
@@ -133,7 +133,7 @@ class RowScores:
         return row_by_row(self._per_token if per_token else self.model.score_samples, X)
 
     def _predictions(self, X: Any, y: Any) -> Floats:
-        """Predictions of targets; where units have several rows, by their values in other cells."""
+        """Prediction of each target; where `X` names units, by other values of the same unit."""
         units = unit_labels_in(self.model, X)
         if units is None:
             return row_by_row(self.model.predict, X)
@@ -188,7 +188,10 @@ def _row_sums(counts: object) -> Floats:
 def check_comparable(
     names: Iterable[str], steps: Mapping[str, BaseEstimator], scoring: str, *, bounds_given: bool
 ) -> None:
-    """Refuse to search over parameters that decide what is scored, or its range if not given."""
+    """Raise ValueError for searched parameters that decide what is scored, or the range of scores.
+
+    They may decide the range if `bounds_given`, which all candidates then share.
+    """
     # Likelihoods of rows that a step changed, or of other words, have no common measure. Errors of
     # targets have one, once the range that they are clipped to is the search's own.
     of_rows = SCORES[scoring] == "score_samples"
@@ -215,7 +218,7 @@ def check_scoring(scoring: object, name: str) -> None:
 
 
 def _own_score(estimator: BaseEstimator) -> str | None:
-    """Name of what ``score_samples`` of an estimator, or of a pipeline's last step, say."""
+    """Name of the score that ``score_samples`` of an estimator, or of its last step, returns."""
     last = [*steps_of(estimator).values()][-1]
     return last._public_facts().score if isinstance(last, PrivateEstimatorMixin) else None
 
@@ -358,7 +361,7 @@ def release_score(
 def refuse_bounds(model: Any, scoring: str, bounds: tuple[float, float]) -> None:
     """Refuse bounds beyond which rows of a fitted `model` itself score.
 
-    Tools of scikit-learn compare models, of which some may be worse than the bounds.
+    Not in tools of scikit-learn: they compare models, of which some may score below all bounds.
     """
     expected = model._expected_score() if scoring == "log_likelihood" else None
     of_tool = locals_of(tools_around(), VALIDATION)
@@ -419,7 +422,7 @@ def make_private_scorer(
     ``unit_count`` (one percent of the cost) where the number of units is private. The
     model is protected by its own fit alone. In k-fold cross-validation a row costs one score
     and k - 1 fits for each candidate; an accountant, which cannot know that folds are disjoint,
-    is charged for all. *Not covered*: folds into which one unit moves others, as those of
+    is charged for all. *Not covered*: folds that other units decide, as those of
     ``GroupKFold``, or of splitters by position where units come and go: a total over folds is
     then no guarantee for anybody (use :class:`~sktensor_dp.PrivateKFold`).
 

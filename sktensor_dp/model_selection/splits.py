@@ -80,10 +80,10 @@ def split_units(
     random_state: object,
     n_units: int | None = None,
 ) -> Split:
-    """Split units into two parts: rows by `random_state`, others by secret coins.
+    """Split units in two: rows at positions drawn by `random_state`, groups by secret coins.
 
-    Others are groups, and rows whose number is private. `n_units` is a public number that counts
-    units without rows.
+    Rows whose number is private are dealt by coins, too. `n_units` is a public number of groups,
+    if some may have no rows.
     """
     part_of_unit, unit_of_row = assigned(
         n_rows, labels, n_parts=None, fraction=test_size, number_is_private=number_is_private,
@@ -92,7 +92,7 @@ def split_units(
     split = Split(part_of_unit == 1, unit_of_row)
     if number_is_private:
         return split
-    units, least = ("rows", 1) if labels is None else ("groups", 2)  # one tells of no other
+    units, least = ("rows", 1) if labels is None else ("groups", 2)  # one group has no other
     if (~split.held_out).sum() < least or not split.held_out.any():
         raise ValueError(
             f"test_size must leave {least} or more {units} to train on, and one to score on; got "

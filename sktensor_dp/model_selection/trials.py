@@ -195,7 +195,7 @@ class Trials:
         X, y = take(self.X, rows), take(self.y, rows)
         groups = {}  # keyword arguments of fit, for the private steps
         if self.units_in_data:
-            # Sets its shape to the number of chosen units, numbered anew in an X of numbers.
+            # Sets the model's shape; units in X are numbered anew, if they have numbers.
             X = model._set_to_units(X, int(chosen.sum()))
         elif self.labels is not None:
             groups = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
