@@ -206,7 +206,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
 )  # fmt: skip
 
 
-# Options that name one column: another one of the same name would be left out without a word.
+# Options that name one column. argparse keeps the last of two without a word: `parse` refuses two.
 OF_ONE_COLUMN = sorted({usage.split()[0] for _, usage, *_ in OPTIONS if usage.endswith(" COLUMN")})
 
 
@@ -282,7 +282,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(_unrecognized(unknown, name, defaults[name]))
     counts = Counter(one.partition("=")[0] for one in arguments)
     options.given = {_attribute(one) for one in counts if one.startswith("--")}
-    # Of several values, or of a column; else the last counts.
+    # Options of several values, or of one column, are refused twice; of others the last counts.
     for option in ("--missing", "--by-values", "--nonnormal", *OF_ONE_COLUMN):
         if counts[option] > 1:
             once = "for one column, into which to join others"

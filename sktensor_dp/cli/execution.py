@@ -99,7 +99,7 @@ def _run(options: Namespace) -> int:
                 run.build()  # by the number of units
             epsilon, spending = options.epsilon, ""  # `_prepare` may lower that of options
             try:
-                if os.path.lexists(path) or not options.forecast:  # which makes no folder
+                if os.path.lexists(path) or not options.forecast:  # a forecast makes no folder
                     run_alone.enter_context(held(path))
                 folder = _prepare(run, path)
                 taken_off = ""
@@ -114,7 +114,7 @@ def _run(options: Namespace) -> int:
                 if not options.forecast:
                     raise
                 progress.note(f"warning: a run would be refused: {error}")
-                if isinstance(error, NotEnoughDataError):  # of what was found there is no forecast
+                if isinstance(error, NotEnoughDataError):  # on models that the folder has
                     return 0
             settings = {**run.settings(), "epsilon": plain(epsilon)}  # as asked for
             stated = [] if run.used.applies else [f"{name}: {settings[name]}" for name in settings]
@@ -227,14 +227,15 @@ def _prepare(run: Run, path: Path) -> Folder:
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     last = take_up(run, folder)
-    is_told = last.is_finished or not run.used.models
-    _lower_epsilon(run, folder, last.in_words(path, run.free_option) if is_told else "")
+    # Where this run goes on with a stopped one, it does what the sentence advises.
+    goes_on = bool(run.used.models) and not last.is_finished
+    _lower_epsilon(run, folder, "" if goes_on else last.in_words(path, run.free_option))
     for model in run.models.values():
         check_saving(model)
     return folder
 
 
-def _lower_epsilon(run: Run, folder: Folder, left: str) -> None:
+def _lower_epsilon(run: Run, folder: Folder, on_last_run: str) -> None:
     """Lower epsilon to what the budget leaves to the run; BudgetError if that is too little."""
     if run.is_paid:
         return
@@ -242,14 +243,14 @@ def _lower_epsilon(run: Run, folder: Folder, left: str) -> None:
     try:
         affordable = folder.affordable(run.charge, options.epsilon, options.delta, goes_on=goes_on)
     except BudgetError as error:
-        error.args = (_in_context(str(error), run, folder, left),)
+        error.args = (_in_context(str(error), run, folder, on_last_run),)
         raise
     options.epsilon = folder.made.epsilon = affordable
     run.build()
 
 
-def _in_context(refusal: str, run: Run, folder: Folder, left: str) -> str:
-    """Put before a refusal by the budget what this run would add to the last, or what is `left`."""
+def _in_context(refusal: str, run: Run, folder: Folder, on_last_run: str) -> str:
+    """Put before a refusal by the budget what this run would add, or the sentence `on_last_run`."""
     if run.used.adds:
         others = (
             f" If {run.file_name} is of other persons, a budget of their own needs Python: "
@@ -259,7 +260,7 @@ def _in_context(refusal: str, run: Run, folder: Folder, left: str) -> str:
             f"This run would add {run.added} alone to the models of {folder.path}. {refusal}"
             f"{others if run.used.source else ''}"
         )
-    return f"{left}. {refusal}" if left else refusal
+    return f"{on_last_run}. {refusal}" if on_last_run else refusal
 
 
 def _apply(run: Run, folder: Folder, progress: Progress) -> None:

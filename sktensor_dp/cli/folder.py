@@ -146,9 +146,11 @@ class Folder:
     def affordable(
         self, charge: Callable[[float], LedgerEntry], epsilon: float, delta: float, *, goes_on: bool
     ) -> float:
-        """Return `epsilon`, or what is left if stopped runs, or those that gave back, left less.
+        """Return `epsilon` if the budget covers it; else what is left, or BudgetError.
 
-        Raises BudgetError if other runs did, or for another unit or a delta above the budget's.
+        What is left is for a run whose `epsilon` would fit but for stopped runs, and for one that
+        `goes_on` where releases were given back. Runs of another unit, or with a delta above the
+        budget's, are refused.
         """
         entry, protected_before = charge(epsilon), self._balance.spent.units
         try:
@@ -175,7 +177,7 @@ class Folder:
         gave_back = goes_on and any(one.gives_back for one in self.ledger.entries)
         if left and (gave_back or self.covers(entry, beside=finished)):
             return left
-        if goes_on:
+        if goes_on:  # the rest of that run has one cost: it cannot ask for less
             epsilon, left = entry.cost.epsilon_at(self._balance.delta), 0.0
         with_run = PrivacyCost.total([(self._balance.spent.cost, 1), (entry.cost, 1)])
         needed = with_run.epsilon_at(self._balance.delta)

@@ -21,10 +21,11 @@ from sktensor_dp.spectral_lda.shares import TopicShares
 # that share most words, as in forums and newsgroups.
 NOISE_FACTORS = 1.0, 10.0
 # Factor on that noise, and on the variance by chance, of persons with about four texts that differ
-# in group or topic, beside one text or texts that are alike: their norm is the root of four.
+# in group or topic: the norm of their counts, 2, is half of the sum. Of texts that are alike, or of
+# one, both are equal.
 FEW_TEXTS = 0.5
-# The same of persons who write texts that are alike, but not equally many: the mean square of
-# numbers from one to many, over the square of their mean.
+# Factor of persons who write texts that are alike, but not equally many: E[n^2] / E[n]^2 for
+# numbers n spread evenly from 0 on.
 UNEVEN_TEXTS = 4 / 3
 HEAD = ("expected", "of what")
 BY_WORDS = ("own words", "shared words", "of what")
@@ -75,9 +76,11 @@ class GroupForecast(NamedTuple):
         A `verdict` is given if the topics are found already.
         """
         # Before the fit each of `topics` stands for a kind of them.
-        parts = [self] if verdict else [self._replace(topics=[one]) for one in self.topics]
-        ranges, said = zip(*(zip(*part._rows(), strict=True) for part in parts), strict=True)
-        rows, head = [*zip(*ranges, said[0], strict=True)], HEAD if verdict else BY_WORDS
+        kinds = [self] if verdict else [self._replace(topics=[one]) for one in self.topics]
+        rows_of_kinds = [kind._rows() for kind in kinds]  # whose words are the same for all
+        reaches = [[reach for reach, _ in rows] for rows in rows_of_kinds]
+        said = [words for _, words in rows_of_kinds[0]]
+        rows, head = [*zip(*reaches, said, strict=True)], HEAD if verdict else BY_WORDS
         noun = "the topics found" if verdict else "topics"
         title = (
             f"{verdict}{': ' * bool(verdict)}shares of {noun} ({1 / n_topics:.1%} on average) in "
@@ -140,8 +143,9 @@ class GroupForecast(NamedTuple):
     def _reaches(self, *, noise: bool, apart: bool) -> list[float]:
         """Reaches of 90 % intervals, for each topic and for the least and largest noise."""
         of_noise, reaches = self._noise_of_shares() * noise, []
-        for factor, deviation, *of_topics in self.topics:
-            mixed, hidden = of_topics if not apart else (0.0, 0.0)
+        for factor, deviation, mixed, hidden in self.topics:
+            if apart:
+                mixed = hidden = 0.0
             chance = self.shares.expected_chance(self.n_units, deviation)
             reaches += [
                 LEVEL_REACH

@@ -152,18 +152,19 @@ class Groups(Run):
             for _, *values in self.options.category for value in values
         ]  # fmt: skip
         self._is_last = np.append(np.zeros(len(self._numeric), bool), np.array(lasts, bool))
-        # Numbers in a range such as 0 to 1 are few, or all count as if they were.
+        # A column with a range such as 0 to 1 may hold its ends alone: it counts as nonnormal.
         plain = self._bounds[: len(self._numeric) - self._n_logs]
-        units = [name for name, (low, high) in zip(self._numeric, plain, strict=False)
-                 if low.is_integer() and high - low == 1]  # fmt: skip
-        names = {*units, *(self.options.nonnormal or ()), *self._columns[len(self._numeric) :]}
+        binary = [name for name, (low, high) in zip(self._numeric, plain, strict=False)
+                  if low.is_integer() and high - low == 1]  # fmt: skip
+        categories = self._columns[len(self._numeric) :]
+        nonnormal = {*binary, *(self.options.nonnormal or ()), *categories}
         self._scores = [
             name for name, (low, high) in zip(self._numeric, plain, strict=False)
             if low.is_integer() and high.is_integer() and high - low < MOST_LEVELS
-            and name not in names
+            and name not in nonnormal
         ]  # fmt: skip
         fitted = np.array(self._columns, object)[~self._is_last]
-        is_nonnormal = np.array([name in names for name in fitted])
+        is_nonnormal = np.array([name in nonnormal for name in fitted])
         self._nonnormal = np.flatnonzero(is_nonnormal).tolist()
         # Of several groups these columns have a third of the range of others: rows are shorter, and
         # the start, which is by the others, has less noise.
@@ -283,7 +284,7 @@ class Groups(Run):
 
     def _expected_reach(self) -> float:
         """Expected reach of 90% intervals to either side of averages, as a part of the range."""
-        return float(ndtri(0.95) * self.forecast().mean_error / 2)
+        return float(ndtri(0.95) * self.forecast().mean_error / 2)  # scaled ranges have length 2
 
     def is_enough(self) -> bool:
         """Return True if nine of ten runs are expected to find groups, with intervals as asked."""

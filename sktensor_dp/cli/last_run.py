@@ -85,7 +85,8 @@ class LastRun:
         independent = [name for name in names[:1] if len(names) > 1]
         number_counts = not {*paid} <= {*independent}
         others = _changed_settings(run, asked, made, number_counts=number_counts)
-        # Words of an epsilon as large are as good as new ones, and paid for.
+        # Words of an epsilon as large are as good as new ones, and paid for: they are kept if only
+        # the number of topics changed, or epsilon beside it.
         are_as_good = run.options.epsilon <= _first_epsilon(made)
         keeps_words = {run.option} <= {*others} <= {run.option, "epsilon"} and are_as_good
         is_added = any(name in asked for name in run.added_settings)

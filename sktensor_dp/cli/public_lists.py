@@ -120,11 +120,11 @@ def public_words(path: Path, fallback: str | None) -> dict[str, float]:
             "for. A run that ended after its words goes on in its own --output folder"
         )
     lines = [line.strip() for line in public_names(path, fallback)]
-    have_cells = [bool(CELLS.search(line)) for line in lines]  # beside the first one
+    have_cells = [bool(CELLS.search(line)) for line in lines]  # more than one
     if lines and not any(have_cells):
         return dict.fromkeys((composed(line).lower() for line in lines), 0.0)
     if not all(have_cells):
-        few_have = 2 * sum(have_cells) <= len(lines)  # then those are the wrong ones
+        few_have = 2 * sum(have_cells) <= len(lines)  # the lines of the rarer kind are wrong
         raise ValueError(
             f"--vocabulary takes a file with a word in each line, or with a word and its frequency "
             f"in each; of {path.name!r} entry {1 + have_cells.index(few_have)} has "

@@ -173,7 +173,7 @@ class Ratings(Run):
         return Panel(n_items, stays, self.n_units).rows_each
 
     def _how_many(self) -> str:
-        """Say how many ratings of each person are assumed, with a place before the option."""
+        """Say how many ratings a person is assumed to have; "{}" stands before the option."""
         if self.options.stays is not None:
             return f"ratings of {self.options.stays} items next to each other{{}}--stays"
         return f"about {counted(self.options.each, 'rating')}{{}}--each"
@@ -414,7 +414,8 @@ class Ratings(Run):
             # A direction is as true with all signs turned: most items are on the first side.
             signed = weights if np.sum(weights > 0) >= len(weights) / 2 else -weights
             order = np.argsort(-signed)
-            sides = [order[signed[order] > 0][:3], order[signed[order] < 0][:-4:-1]]
+            from_end = order[::-1]
+            sides = [order[signed[order] > 0][:3], from_end[signed[from_end] < 0][:3]]
             titles = [[self._items[self._names[row]] for row in side] for side in sides]
             ends.append((str(number), *(", ".join(side) or "none" for side in titles)))
         if not ends:

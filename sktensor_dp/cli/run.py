@@ -110,7 +110,7 @@ class Run:
     unit, ledger_unit = "person", "person"
     noun: str
     option: str
-    enough = "Enough"  # what its forecast says so of
+    enough = "Enough"  # answer to --find, see `sought`
     mistake: str  # in options or data, which a check would find
     n_units = n_items = 0
     models: dict[str, Any]
@@ -229,6 +229,7 @@ class Run:
     def _whole_cost(self, epsilon: float) -> PrivacyCost:
         """Cost of all steps; finding words uses a part of delta."""
         delta, finds_words = self.options.delta, "vocabulary" in dict(self.steps())
+        # As `BudgetAccountant.split` reserves for one vocabulary.
         reserved = delta / 10 if finds_words and math.isfinite(epsilon) else 0.0
         return PrivacyCost(mu=gaussian_mu(epsilon, delta - reserved), delta=reserved)
 

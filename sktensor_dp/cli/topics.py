@@ -58,7 +58,8 @@ from sktensor_dp.text.plan import WordForecast
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import Topic
 
-# Number of words assumed of a text if nobody says, and of all texts, whether they are used or not.
+# Number of words of a text that is assumed if nobody says it; and the least number of different
+# words that texts are assumed to have, whether the run may use as many or not.
 LENGTH, WORDS = 100, 2000
 # Fractions of the budget for words and topics, and, with --by, for shares of topics by group.
 WORDS_FRACTION, BY_FRACTION = 0.3, 0.2

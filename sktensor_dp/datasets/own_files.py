@@ -26,12 +26,11 @@ from sktensor_dp.checks.errors import call_untrusted, read_each
 
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-# First line in which spreadsheets name the delimiter; and characters with which formulas begin.
-SEPARATOR = re.compile(r'"?sep=(.)"?[\r\n]*')
+SEPARATOR = re.compile(r'"?sep=(.)"?[\r\n]*')  # first line in which spreadsheets name the delimiter
 FRACTION = re.compile(r"[+-]?\d*[.,]\d*[1-9]\d*")  # 4.5, but not 12.0, which a whole number became
 CODE = re.compile(r"-?\d+(\.\d*)?")  # of a missing value, such as -9
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-FORMULA = re.compile(r"('*)[=+\-@\t\r]")
+FORMULA = re.compile(r"('*)[=+\-@\t\r]")  # beginning of a cell that runs as a formula
 # Columns to read: pairs of a name (None: the only column) and its content, "text", "numbers", or a
 # noun for labels.
 Columns = Sequence[tuple[str | None, str]]
