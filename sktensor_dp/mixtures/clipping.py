@@ -61,7 +61,8 @@ class Clipping:
         if alone:
             shape = min(shape, shift)
         whole = weight + shift + shape
-        size = 0.5 * (shift + shape)  # raises the sensitivity by a tenth at most
+        # Sizes raise the sensitivity by a tenth at most, to adding or removing a unit by a fifth.
+        size = 0.5 * (shift + shape)
         return Scales(weight / whole, shift / whole, size / whole, shape / whole)
 
 

@@ -12,15 +12,15 @@ from functools import lru_cache
 from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri
 
 # For smaller mu a difference over an interval of length mu is computed as a derivative.
-SMALL = 1e-5
-# For larger epsilon a change of its last digit changes the logarithm of a probability noticeably.
-LARGE = 1e9
+SMALL_MU = 1e-5
+# For larger epsilon a sum of epsilon and a logarithm has too few digits.
+LARGE_EPSILON = 1e9
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Smallest delta for which a ``mu``-GDP mechanism is (epsilon, delta)-DP."""
     # Balle & Wang (2018), theorem 8: delta = Phi(-near) - exp(epsilon) Phi(-far), where
-    # Phi(-x) = erfc(x sqrt_half) / 2 = exp(-x**2 / 2) erfcx(x sqrt_half) / 2.
+    # Phi(-x) = exp(-x**2 / 2) erfcx(x sqrt_half) / 2, by erfcx(x) = exp(x**2) erfc(x).
     mu, epsilon, sqrt_half = float(mu), float(epsilon), math.sqrt(0.5)
     if mu == 0 or math.isinf(epsilon):
         return 0.0
@@ -29,21 +29,21 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if math.isinf(far):
         return 0.0 if near > 0 else 1.0
-    if mu < SMALL:
-        # The difference below by -erfcx'(x) = 2 / sqrt(pi) - 2 x erfcx(x) in the middle of the
-        # interval, which is mu sqrt_half long; relative error mu**2.
+    if mu < SMALL_MU:
+        # The difference `ratios` below, by the derivative -erfcx'(x) = 2 / sqrt(pi) - 2 x erfcx(x)
+        # in the middle of an interval of length mu sqrt_half; relative error mu**2.
         middle = epsilon / mu * sqrt_half
         slope = 2 / math.sqrt(math.pi) - 2 * middle * erfcx(middle)
         return float(0.5 * math.exp(-near * near / 2) * mu * sqrt_half * max(slope, 0.0))
     if near > 0:
-        # By exp(epsilon) = exp((far**2 - near**2) / 2) both terms have the factor exp(-near**2/2).
+        # As epsilon = (far**2 - near**2) / 2, both terms have the factor exp(-near**2 / 2).
         # A difference of logarithms would cancel for small epsilon and delta.
         ratios = erfcx(near * sqrt_half) - erfcx(far * sqrt_half)
         return float(0.5 * math.exp(-near * near / 2) * max(ratios, 0.0))
     # (Phi(-near) - Phi(-far)) - (exp(epsilon) - 1) Phi(-far).
     between = 0.5 * (erf(far * sqrt_half) - erf(near * sqrt_half))
-    if epsilon > LARGE:
-        # exp(epsilon) Phi(-far): the sum of logarithms below would cancel, and 1 does not count.
+    if epsilon > LARGE_EPSILON:
+        # exp(epsilon) - 1 is exp(epsilon) here; the sum of logarithms below would cancel.
         beyond = 0.5 * math.exp(-near * near / 2) * erfcx(far * sqrt_half)
     else:
         beyond = -math.expm1(-epsilon) * math.exp(epsilon + log_ndtr(-far))
@@ -53,7 +53,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 # Conversions are cached, as plans, splits and forecasts ask alike; arguments are public.
 @lru_cache(maxsize=1024)
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Largest mu for which ``mu``-GDP implies (epsilon, delta)-DP."""
+    """Largest mu for which ``mu``-GDP implies (epsilon, delta)-DP; noise is sensitivity / mu."""
     epsilon, delta = float(epsilon), float(delta)
     if not epsilon > 0:
         raise ValueError(f"epsilon must be > 0, got {epsilon!r}.")
@@ -83,10 +83,10 @@ def gaussian_misses(mu: float, false_positive_rate: float) -> float:
 
 
 def least_double(holds: Callable[[float], bool]) -> float:
-    """Smallest positive double from which on a condition `holds`: 63 steps over all doubles."""
-    # Bits of the double infinity.
-    infinity = 0x7FF << 52
-    low, high = 0, infinity
+    """Smallest positive double at which `holds` is True, as at all above it; infinity if none."""
+    # Bisect over the ranks of all doubles, in 63 steps.
+    rank_of_infinity = 0x7FF << 52
+    low, high = 0, rank_of_infinity
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(_double(middle)) else (middle, high)
@@ -99,6 +99,7 @@ def _double(rank: int) -> float:
 
 
 def spherical_spread(dimension: int) -> float:
-    """Deviation of a coordinate of spherical Laplace noise over ``radius / dimension``."""
-    # Norms have a Gamma law: the mean is d s and the mean square d (d + 1) s^2, over d coordinates.
+    """Deviation of a coordinate of spherical Laplace noise over its mean norm / dimension."""
+    # In d dimensions the norm has a Gamma law of mean d s and mean square d (d + 1) s^2, and each
+    # coordinate a mean square of (d + 1) s^2.
     return math.sqrt(dimension + 1)

@@ -32,8 +32,8 @@ ADDED_OR_REMOVED = ", added or removed"
 ROWS = ("document", "sample")
 # Persons may have the name of the column that says whose row it is: "person: patient".
 PERSON = "person"
-# Kinds of fits, by their noise and by what they use up of a delta: Gaussian noise and pure noise
-# nothing, vocabularies a part of their own, searches all of their own.
+# Kinds of fits. They differ by noise, and by how much of their own delta they use up: fits with
+# Gaussian or pure noise nothing, vocabularies a half, searches all.
 KINDS = ("gaussian", "pure", "vocabulary", "search")
 
 
@@ -49,8 +49,8 @@ class LedgerEntry:
     uses, cost : int, PrivacyCost
         Number of releases that the charge pays for, and the cost of each.
     unit, neighbours : str
-        Unit of privacy (empty where it is not known), which the cost is of replacing
-        (``"replace_one"``), or of adding or removing (``"add_remove"``).
+        Unit of privacy, empty where it is not known; and whether the cost is that of replacing one
+        (``"replace_one"``), or of adding or removing one (``"add_remove"``).
     sensitivity, sigma : float or None
         Sensitivity and noise of the release, None before it is made; the largest of several.
     when, fit : datetime or None, int
@@ -118,14 +118,13 @@ class Amounts(NamedTuple):
 
 
 def _decimal_units(value: float) -> int:
-    """Number in units of 1e-40, rounded up; its value is the decimal that Python prints."""
+    """Number in units of 1e-40, rounded up; read as the decimal that Python prints."""
     return math.ceil(Fraction(Decimal(repr(float(value)))) * UNIT)
 
 
 def _square_units(value: float) -> int:
     """Square of a number in units of 1e-40, rounded up."""
-    numerator, denominator = float(value).as_integer_ratio()
-    return -(-numerator * numerator * UNIT // (denominator * denominator))
+    return math.ceil(Fraction(float(value)) ** 2 * UNIT)
 
 
 def _as_float(units: int) -> float:
@@ -225,22 +224,23 @@ class Spending:
         delta_each = max(delta - self.cost.delta, 0.0) / k
         if math.isinf(epsilon):
             return math.inf, delta_each
-        aside, square = self.aside_left(k, THRESHOLD_FRACTION * delta_each, epsilon, delta)
+        most = THRESHOLD_FRACTION * delta_each
+        aside, square = self.aside_left(k, most, epsilon, delta)
         delta_each = aside / THRESHOLD_FRACTION
         return gaussian_epsilon(math.sqrt(square / k), delta_each - aside), delta_each
 
-    def aside_left(self, k: int, each: float, epsilon: float, delta: float) -> tuple[float, float]:
-        """Delta that each of `k` further vocabularies sets aside, and the squared mu that is left.
+    def aside_left(self, k: int, most: float, epsilon: float, delta: float) -> tuple[float, float]:
+        """Delta, at most `most`, that each of `k` further fits sets aside; squared mu left for all.
 
-        Of at most `each`, it is the one with which thresholds of words are lowest.
+        The delta is the one with which vocabularies have the lowest thresholds.
         """
 
         def square_beside(aside: float) -> float:
-            """Squared mu that is left if each vocabulary sets this much of delta aside."""
+            """Squared mu that is left if each fit sets this much of delta aside."""
             return self._with_delta(k * _decimal_units(aside))._square_left(epsilon, delta)
 
         # A threshold is in proportion to this quantile over mu: maximise the inverse.
-        aside = _best_part(each, lambda x: math.sqrt(square_beside(x)) / -float(ndtri(x)))
+        aside = _best_part(most, lambda x: math.sqrt(square_beside(x)) / -float(ndtri(x)))
         return aside, square_beside(aside)
 
     def search_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
@@ -281,7 +281,7 @@ class Spending:
         return replace(self, amounts=amounts)
 
     def kind_of(self, after: "Spending") -> str:
-        """Kind of the charges that this spending lacks of the later one, `after`."""
+        """Kind of the charges that were added from this spending to the later one, `after`."""
         before, now = (one.amounts.minus(one.given_back) for one in (self, after))
         uses_delta = now.delta > before.delta
         if now.mu_squared > before.mu_squared or after.unbounded:
@@ -329,23 +329,23 @@ class Balance:
 
     def left(self, k: int, kind: str) -> tuple[float, float]:
         """Epsilon and delta that each of `k` further fits of one of the `KINDS` may ask for."""
-        asked, delta = (k, self.epsilon, self.delta), self.delta
+        budget, delta = (self.epsilon, self.delta), self.delta
         if kind == "pure" or self.delta == 0:
-            epsilon = self.spent.pure_left(*asked)
+            epsilon = self.spent.pure_left(k, *budget)
         elif kind == "gaussian":
-            epsilon = self.spent.gaussian_left(*asked)
+            epsilon = self.spent.gaussian_left(k, *budget)
         elif kind == "search":
-            epsilon, delta = self.spent.search_left(*asked)
+            epsilon, delta = self.spent.search_left(k, *budget)
         else:
-            epsilon, delta = self.spent.vocabulary_left(*asked)
-        given_back = self.spent.given_back
+            epsilon, delta = self.spent.vocabulary_left(k, *budget)
         is_pure = kind in ("pure", "search") or self.delta == 0
-        kept = given_back.epsilon if is_pure else given_back.mu_squared
-        is_used_up = not kept and self.spent_epsilon == self.epsilon < math.inf
+        all_given_back = self.spent.given_back
+        given_back = all_given_back.epsilon if is_pure else all_given_back.mu_squared
+        is_used_up = not given_back and self.spent_epsilon == self.epsilon < math.inf
         return 0.0 if is_used_up else epsilon, delta
 
     def advice(self, kind: str) -> str:
-        """Say how much a fit of a kind may ask for, or one of pure noise."""
+        """Clause of an error: what a fit of this kind may ask for, or else one of pure noise."""
         # To three digits, rounded down, so that 0.99999... of rounding is 1.
         rounded = Context(prec=3, rounding=ROUND_DOWN).create_decimal_from_float
         for possible in (kind if self.delta else "pure", "pure"):
@@ -416,12 +416,13 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
             "those whom it names; these have no name, as arrays, and may be anybody's. Nothing was "
             "charged."
         )
-    kinds = {_kind_of_unit(unit) for unit in after}
+    kinds_before, kinds = {*map(_kind_of_unit, before)}, {*map(_kind_of_unit, after)}
     for unit in sorted(after - before):
-        if len(kinds) == 1 or _kind_of_unit(unit) in map(_kind_of_unit, before):
+        if len(kinds) == 1 or _kind_of_unit(unit) in kinds_before:
             continue
+        noun, _ = _kind_of_unit(unit)
         others = " and ".join(map(repr, sorted({*map(without_column, after - {unit})})))
-        if columns and _kind_of_unit(unit)[0] == "row":
+        if columns and noun == "row":
             raise BudgetError(
                 f"This would protect one {unit!r}, but {subject} those whom column "
                 f"{min(columns)!r} names: pass groups=table[{min(columns)!r}] to this fit. "
@@ -430,9 +431,7 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
         advice = "Give all fits the same groups= (or none of them) and the same neighbours="
         if not by_fits:
             advice = "Pass groups=, labels of persons"
-        if _kind_of_unit(unit)[0] in {
-            kind for kind, _ in map(_kind_of_unit, before)
-        }:  # relations differ alone
+        if noun in {noun_before for noun_before, _ in kinds_before}:  # only neighbours differ
             advice = "Give all fits the same neighbours="
             if not by_fits:
                 advice = (

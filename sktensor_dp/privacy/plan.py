@@ -81,15 +81,19 @@ class PrivacyCost:
         return self.epsilon + gaussian_epsilon(self.mu, max(delta - self.delta, 0.0))
 
     def misses(self, false_positive_rate: float, delta: float) -> float:
-        """Least false-negative rate of a test; pure noise counts by its epsilon at `delta`."""
+        """Least false-negative rate of a test between neighbours.
+
+        With a pure epsilon all of the cost counts as ``epsilon_at(delta)``, with `delta`.
+        """
         if self.epsilon == 0:
             # With probability delta the release has no noise.
             noisy = 1 - self.delta
             if false_positive_rate >= noisy:
                 return 0.0
             return noisy * gaussian_misses(self.mu, false_positive_rate / noisy)
-        # Kairouz, Oh & Viswanath (2015): false + e^epsilon misses and e^epsilon false + misses are
-        # both at least 1 - delta. exp(700) does not overflow.
+        # Kairouz, Oh & Viswanath (2015): with rates of false positives and of misses,
+        # e^epsilon false + misses and false + e^epsilon misses are both at least 1 - delta.
+        # exp(700) does not overflow.
         ratio = math.exp(-min(self.epsilon_at(delta), 700.0))
         by_false = 1 - delta - false_positive_rate / ratio
         by_misses = ratio * (1 - delta - false_positive_rate)
@@ -130,10 +134,10 @@ class ReleasePlan:
         uses: Mapping[str, int] | None = None,
         reserved_delta: Mapping[str, float] | None = None,
     ) -> "ReleasePlan":
-        """Divide (epsilon, delta) by `fractions` of mu**2, or of epsilon if delta is 0."""
+        """Divide (epsilon, delta) in proportion to `fractions`: mu**2, or epsilon if delta is 0."""
         epsilon, delta = float(epsilon), float(delta)
-        # `uses` of a release share its fraction. Each also spends its reserved delta: mu is found
-        # at `delta` less all of these.
+        # All uses of a release share its fraction. Each use also spends the `reserved_delta` of the
+        # release: mu is found at `delta` less all of these.
         uses, reserved = dict(uses or {}), dict(reserved_delta or {})
         fractions = {name: fraction for name, fraction in fractions.items() if fraction > 0}
         whole = math.fsum(fractions.values())
@@ -150,7 +154,7 @@ class ReleasePlan:
         return cls(epsilon, delta, tuple(releases))
 
     def charged(self, neighbours: str) -> "ReleasePlan":
-        """Plan as it is charged: with ``"add_remove"`` a count of units and an undivided rest."""
+        """Plan as charged: that of :meth:`before_count` with ``"add_remove"``, else this one."""
         counts_units = neighbours == "add_remove" and bool(self.planned)
         return self.before_count() if counts_units else self
 
@@ -163,9 +167,10 @@ class ReleasePlan:
         return replace(self, planned=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
-        """Divide the rest of a plan that :meth:`before_count` made, in proportion to `plan`.
+        """Divide the rest of a plan that :meth:`before_count` made among the releases of `plan`.
 
-        `plan` may depend on the count; RuntimeError if it costs more than the rest.
+        Each costs 99 % of what it costs in `plan`, which may depend on the count. RuntimeError if
+        they cost more than the rest.
         """
         count, rest = self.planned
         parts = tuple(
@@ -200,8 +205,7 @@ class ReleasePlan:
 
 
 def with_histogram(name: str, fractions: Mapping[str, float]) -> dict[str, float]:
-    """Fractions of a budget with that of the histogram `name`, by which a range is chosen."""
-    # Fractions are relative to their sum, of which the histogram then is HISTOGRAM_FRACTION.
+    """Add a histogram `name`, by which a range is chosen, at HISTOGRAM_FRACTION of the new sum."""
     ratio = HISTOGRAM_FRACTION / (1 - HISTOGRAM_FRACTION)
     return {name: ratio * math.fsum(fractions.values()), **fractions}
 
@@ -219,7 +223,10 @@ def budget_fractions(
 
 
 def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | None:
-    """Fraction of the mu**2 and epsilon of `whole` that `uses` of a cost take; None if infinite."""
+    """Fraction of mu**2, plus that of epsilon, of `whole` that `uses` of a cost take.
+
+    None if it is not finite.
+    """
     ratios = []
     for part, total in ((cost.mu, whole.mu), (cost.epsilon, whole.epsilon)):
         if part > 0 and not (total > 0 and math.isfinite(part) and math.isfinite(total)):

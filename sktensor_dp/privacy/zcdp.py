@@ -32,7 +32,7 @@ def zcdp_epsilon_at_delta(rho: float, delta: float) -> float:
         return 0.0
     if math.isinf(rho) or delta <= 0:
         return math.inf
-    # epsilon = divergence of order 1 + m, at most (1 + m) rho, + conversion.
+    # The Rényi divergence of order 1 + m is at most (1 + m) rho.
     epsilon = _minimum(lambda m: (1 + m) * rho + _conversion(m, delta), math.sqrt(rho), delta)
     return max(epsilon, 0.0)
 
@@ -49,21 +49,21 @@ def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
     root = epsilon / (math.hypot(tail, math.sqrt(epsilon)) + tail)
     if root == 0:
         return 0.0
-    # rho is the largest (epsilon - conversion) / (1 + m): find the least of its negative.
+    # rho is the largest (epsilon - conversion) / (1 + m) over m: find the least of its negative.
     negative_rho = _minimum(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), root, delta)
     return max(-negative_rho, 0.0)
 
 
 def _conversion(more: float, delta: float) -> float:
-    """Difference of epsilon at `delta` and the Rényi divergence of order ``1 + more``."""
+    """Epsilon at `delta` minus the Rényi divergence of order ``1 + more``."""
     # Canonne, Kamath & Steinke (2020), proposition 12.
     return (-math.log(delta) - math.log1p(more)) / more - math.log1p(1 / more)
 
 
 def _minimum(value: Callable[[float], float], root: float, delta: float) -> float:
     """Minimum of `value` over Rényi orders ``1 + m`` near the best for ``rho = root ** 2``."""
-    # First guess: the minimum of the leading terms, m rho - log(delta) / m. The best order is
-    # looked for within a factor of e^5; any order gives a valid bound.
+    # The leading terms, m rho - log(delta) / m, are least at the first guess. Search within a
+    # factor of e^5 around it: any order gives a valid bound.
     guess = math.log(min(max(math.sqrt(-math.log(delta)) / root, 1e-3), 1e150))
     best = minimize_scalar(
         lambda log: value(math.exp(log)),
