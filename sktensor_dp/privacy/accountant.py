@@ -96,21 +96,21 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
     """Charges as dicts, with a value for each column of the table."""
     costs = [(entry.cost, entry.uses) for entry in entries]
     fractions = budget_fractions(costs, now.epsilon, now.delta)
-    return [
-        {
+    rows: list[dict[str, object]] = []
+    for entry, fraction in zip(entries, fractions, strict=True):
+        sign = -1 if entry.gives_back else 1
+        rows.append({
             "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
             "fit": entry.fit, "estimator": entry.spender, "release": entry.release,
             "unit": entry.protects, "uses": sign * entry.uses, "sensitivity": entry.sensitivity,
             "sigma": entry.sigma, **asdict(entry.cost),
             "fraction": None if fraction is None else sign * fraction,
-        }
-        for entry, fraction in zip(entries, fractions, strict=True)
-        for sign in [-1 if entry.gives_back else 1]
-    ]  # fmt: skip
+        })  # fmt: skip
+    return rows
 
 
 def charges_by_fit(entries: Iterable[LedgerEntry]) -> list[list[LedgerEntry]]:
-    """Charges of each fit, in the order of the ledger, where others may stand between them."""
+    """Charges of each fit, in the order of the ledger, without what fits gave back."""
     fits: dict[int, list[LedgerEntry]] = {}
     for entry in entries:
         if not entry.gives_back:
@@ -141,14 +141,14 @@ class BudgetAccountant(TableDisplay):
     ----------
     epsilon : float or None, default=None
         Budget, > 0. Infinity only records. None takes the budget that an existing file has;
-        without a file, infinity.
+        without a `path`, infinity.
     delta : float or None, default=None
         The delta at which the total is stated, in [0, 1). None takes that of an existing
         file, otherwise 1e-6.
     path : str or path-like, optional
-        An SQLite file to keep the ledger in, made if it does not exist. Threads, processes
-        and later sessions that name the file share the budget. Without a path the ledger ends
-        with the process.
+        An SQLite file to keep the ledger in; with an `epsilon` it is made if it does not exist.
+        Threads, processes and later sessions that name the file share the budget. Without a path
+        the ledger ends with the process.
     scope : str or None, default=None
         Name of the data set, which the file keeps: it has one, and refuses another. None takes
         that of an existing file, otherwise ``"default"``.
@@ -487,7 +487,7 @@ class BudgetAccountant(TableDisplay):
             )
 
     def earlier_fit(self, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
-        """First charge of the last equal fit; None if a part of :meth:`split` pays for one more."""
+        """First charge of the last equal fit; None if :meth:`split` has parts for more."""
         alike = [fit[0] for fit in charges_by_fit(self.entries) if fit == list(entries)]
         cost = _cost_of(entries)
         # Parts of each split that are for such a fit; without a split one fit is meant.

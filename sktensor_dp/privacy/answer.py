@@ -15,15 +15,15 @@ TAIL = 0.01
 # Deviation of noise, in half widths of a range, from which on a released mean that is near an end
 # of the range, or a released deviation near 0, may be so by noise.
 LITTLE_NOISE = 0.05
-# Numbers of bins that may be merged to find a range. Of those with which fractions above the noise
-# sum to at least `LEAST_SHOWN` of the largest such sum, the smallest number is taken.
+# To find a range, so many bins are merged: the fewest with which fractions above the noise sum to
+# at least `LEAST_SHOWN` of the largest such sum.
 MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
 # Fraction of units that a bin without noise may hold by rounding.
 EMPTY = 1e-9
 # Probability that noise alone fills a bin of a histogram, which would give far too wide a range.
 FALSE_BIN = 1e-3
-# Probability, times the bin's upper edge, about, that noise alone shows units from a bin on: a
-# bound by noise costs more accuracy than the few units that a higher level hides.
+# Probability that noise alone shows a run of bins, times the number of bins and the lower edge of
+# the run's last bin. A wrong bound costs more accuracy than the few units that this hides.
 FALSE_RUN = 0.1
 
 

@@ -109,8 +109,8 @@ def audit_samples(
 
     Notes
     -----
-    Rates are bounded by Clopper & Pearson (1934). n runs cannot show an epsilon of more than
-    about ``log(n / log(4 / (1 - confidence)))``, nor a delta far below ``1 / n``: for Gaussian
+    Rates are bounded by Clopper & Pearson (1934). n counted runs cannot show an epsilon of more
+    than about ``log(n / log(4 / (1 - confidence)))``, nor a delta far below ``1 / n``: for Gaussian
     noise look at mu.
 
     Examples
@@ -359,7 +359,7 @@ def worst_case(estimator: object, n_units: int | None = None) -> WorstCase:
     Raises
     ------
     ValueError
-        If the estimator has no such hook, or its parameters leave data sets undetermined.
+        If the estimator has no ``_public_facts``, or its parameters leave data sets undetermined.
 
     Notes
     -----

@@ -273,7 +273,8 @@ class Ledger:
         with self.transaction("BEGIN IMMEDIATE") as connection:
             before = self._balance(connection)
             entries = self._entries(connection)
-            # What gave back pays for no other batch, and what pays for one gives nothing back.
+            # A charge of which something was given back pays for no further batch, and one that
+            # paid for a further batch gives nothing back: its ticket is another.
             redeem = "UPDATE charges SET ticket = ? WHERE ticket = ? AND id = ?"
             if connection.execute(redeem, (new_ticket, ticket, fit)).rowcount != 1:
                 raise ValueError("a charge that pays for another batch gives nothing back.")

@@ -38,8 +38,8 @@ from sktensor_dp.tensor.symmetric import (
 POINTS = 2**20
 # Probabilities are multiples of 1 / WHOLE.
 WHOLE = 2**64
-# Range of epsilon of the piecewise mechanism; for larger ones no multiple of 1 / WHOLE is small
-# enough.
+# Range of epsilon of the piecewise mechanism. Larger ones count as the largest, beyond which no
+# multiple of 1 / WHOLE is small enough.
 PIECEWISE_EPSILONS = 1e-9, 44.0
 # Bound on the relative error of exp and expm1 in double precision.
 RELATIVE_ERROR = Fraction(1, 2**50)
@@ -76,7 +76,7 @@ class Mechanism:
 
     @property
     def residual(self) -> str:
-        """Note in reports on how far the program may be from the law; empty where it is not."""
+        """Note in reports on how far the program may be from the law; empty if it draws exactly."""
         return IN_DOUBLES if self.law.spherical else ""
 
 
@@ -90,7 +90,10 @@ IN_DOUBLES = (
 
 
 def sigma_of(law: laws.Law, sensitivity: float, cost: PrivacyCost) -> float:
-    """Standard deviation of a coordinate's noise (spherical: mean radius per dimension)."""
+    """Standard deviation of a coordinate's noise; of spherical noise its mean norm per dimension.
+
+    Of piecewise noise it is that of a value in the middle of the range, where it is least.
+    """
     strength = law.strength(cost)
     if math.isinf(strength):
         return 0.0
@@ -138,11 +141,12 @@ def _on_triangle(
     pair_weight: float = 2.0,
 ) -> Floats:
     """Add independent noise to the weighted distinct entries of a symmetric matrix, in place."""
-    # Weights 2 and 1 give the histogram of pairs, sqrt(2) and 1 isotropic noise; a smaller diagonal
-    # weight reduces the sensitivity to documents that repeat a word.
+    # Weights 2 of pairs and 1 of the diagonal give the histogram of pairs, sqrt(2) and 1 isotropic
+    # noise; a smaller diagonal weight reduces the sensitivity to documents that repeat a word.
     # The transpose is equal by symmetry: take the one whose rows lie together in memory.
     released = value if value.flags.c_contiguous else value.T
     size, start = len(released), 0
+    n_entries = n_unique(size, 2)
     # By blocks of rows of the upper triangle, as memory may not hold a second large matrix.
     while start < size:
         stop = min(start + rows_at_once(size - start, caches=1 / 4), size)
@@ -150,7 +154,7 @@ def _on_triangle(
         i += start
         diagonal = i == j
         weighted = released[i, j] * np.where(diagonal, diagonal_weight, pair_weight) / sensitivity
-        weighted = getattr(noise, method)(weighted, strength, size * (size + 1) // 2) * sensitivity
+        weighted = getattr(noise, method)(weighted, strength, n_entries) * sensitivity
         noisy = np.where(diagonal, weighted * (1 / diagonal_weight), weighted / pair_weight)
         released[i, j] = released[j, i] = noisy
         start = stop
@@ -241,9 +245,8 @@ def _sum_of_squares(n: int) -> float:
 def piecewise_values(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
-    """Randomise each number by the piecewise mechanism, clipped to half the sensitivity."""
-    # Private only if neighbours differ in one number. All numbers are clipped to `[-sensitivity /
-    # 2, sensitivity / 2]`.
+    """Clip numbers to ``[-sensitivity / 2, sensitivity / 2]`` and randomise each (piecewise)."""
+    # Private only if neighbours differ in one number.
     return Piecewise(epsilon).release(value / sensitivity, noise) * sensitivity
 
 
@@ -280,7 +283,7 @@ MECHANISMS: dict[tuple[laws.Law, Coordinates], Mechanism] = {
 
 
 def deviation_of(mechanism: Mechanism, sigma: float, value: Floats, query: Any) -> float:
-    """Deviation of the noise along a coordinate, from `sigma_of`, a radius for spherical laws."""
+    """Standard deviation of the noise along a coordinate, from the `sigma` of `sigma_of`."""
     if not mechanism.law.spherical:
         return sigma
     if mechanism.law is laws.SPHERICAL_ROWS:

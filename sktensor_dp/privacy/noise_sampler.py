@@ -83,8 +83,11 @@ class Density:
 
     @cached_property
     def table(self) -> Integers:
-        """Cell of each 16 bits of choice, above the lot below which all its places are accepted."""
-        # The first choices that lie wholly in the cells after the first: borders rounded up.
+        """Table by the 16 bits of choice: a cell, times ``2^CELL_SHIFT``, plus a lot.
+
+        Whatever the place in the cell, smaller lots than that are accepted.
+        """
+        # First choice that lies wholly in each cell after cell 0: borders rounded up.
         starts = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))
         starts = starts[starts < 2**CHOICE_BITS]
         n_choices = np.diff(starts, prepend=0, append=2**CHOICE_BITS)  # of each cell
@@ -92,7 +95,7 @@ class Density:
             ratios = islice(_ratios(self), len(n_choices))
             lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])
         table = np.repeat(np.arange(len(lots)) << CELL_SHIFT | lots, n_choices)
-        # Choices with a border inside do not determine the cell: no lot is below 0.
+        # Choices with a border inside do not determine the cell: with lot 0 none is accepted yet.
         table[self.bounds >> HALF] &= ~LOWEST_BITS
         return table
 
@@ -237,7 +240,7 @@ def _settle(
             sums, slack = density.cumulative(digits), Decimal(10) ** (GUARD - digits)
             least, most = choice.interval(slack)
             cell = bisect_right(sums, least)
-            if not cell == bisect_right(sums, most) < len(sums):
+            if cell != bisect_right(sums, most) or cell == len(sums):
                 continue  # the known bits leave the cell open
             # Accepted if the lot is below the density at the place over that at the cell's left
             # edge, which falls with the place.

@@ -91,7 +91,7 @@ class NoiseSource:
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
         """Add Gaussian noise to a vector of L2 sensitivity 1.
 
-        If they are some of its coordinates, `size` is the length of the whole vector.
+        If `coordinates` are a part of the vector, `size` is the length of the whole.
         """
         if math.isinf(mu):
             return coordinates
@@ -123,8 +123,8 @@ class NoiseSource:
         if math.isinf(epsilon):
             return rows
         n_rows, size = rows.shape
-        # Covering diameter in the sum of the rows' L2 norms.
-        grid = self.grid(1 / epsilon, n_rows * math.sqrt(size))
+        # Rounding moves each row by up to sqrt(size) steps, in the sum of the rows' L2 norms.
+        grid = self.grid(1 / epsilon, diameter_per_step=n_rows * math.sqrt(size))
         direction = self.standard_normal(n_rows * size).reshape(n_rows, size)
         squares = np.square(direction).sum(axis=1)
         if hidden:
@@ -145,16 +145,19 @@ class NoiseSource:
     def grid(
         self, scale: float, diameter_per_step: float, *, rounding_cost: float = ROUNDING_COST
     ) -> Grid:
-        """Grid for noise of `scale`; rounding costs about the fraction `rounding_cost` of it."""
-        # Rounding moves two vectors apart by a step in each coordinate at most, which is
-        # `diameter_per_step` steps in the norm of the sensitivity. This diameter adds to the
-        # sensitivity of 1: the grid's scale s is scale (1 + diameter). As a step is s 2^-bits, s is
-        # scale / (1 - excess), excess = scale steps 2^-bits <= rounding_cost / (1 + rounding_cost).
+        """Grid for noise of `scale`; rounding costs about the fraction `rounding_cost` of it.
+
+        Rounding moves two vectors apart by at most `diameter_per_step` steps of the grid, in the
+        norm of the sensitivity, which is 1 before rounding.
+        """
+        # Rounding raises the sensitivity to 1 + steps * step, and so the noise's scale to
+        # s = scale * (1 + steps * step). As step = s 2^-bits, s = scale / (1 - excess) with
+        # excess = scale * steps * 2^-bits, at most rounding_cost / (1 + rounding_cost) by `bits`.
         steps = max(diameter_per_step, 1.0)
-        finest = steps * max(scale, 1.0) * (1 + rounding_cost) / rounding_cost
-        bits = min(math.ceil(math.log2(finest)), MAX_BITS)
+        points_per_scale = steps * max(scale, 1.0) * (1 + rounding_cost) / rounding_cost
+        bits = min(math.ceil(math.log2(points_per_scale)), MAX_BITS)
         excess = math.ldexp(scale * steps, -bits)
-        if excess > 0.5:  # only where `bits` are at their most
+        if excess > 0.5:  # only with MAX_BITS
             raise ValueError(
                 f"noise of scale {scale:.3g} per unit of sensitivity has no grid fine enough for "
                 f"{steps:.3g} steps; a larger epsilon has."

@@ -51,7 +51,7 @@ class PartitionSelection:
 
 
 def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> float:
-    """Threshold that keys of one unit reach with probability ``cost.delta``; 0 without noise."""
+    """Threshold that one unit's own keys reach with probability ``cost.delta``; 0 without noise."""
     if math.isinf(cost.mu):
         return 0.0
     if not cost.delta > 0:
@@ -76,7 +76,7 @@ def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
 
 
 def _threshold_of_weights(most_keys: int, largest: float, sigma: float, delta: float) -> float:
-    """Threshold that keys of one unit alone pass with probability `delta` at most."""
+    """Threshold that any key of one unit alone reaches with probability `delta` at most."""
     # A key of weight v may pass with probability p = delta (a v^2 + 1 - a) / most_keys. These add
     # up to at most delta for every a in [0, 1], as squares of weights add up to `most_keys` at
     # most. A threshold v - sigma Phi^-1(p) does it; in an interval of weights it is at most that of
@@ -94,7 +94,6 @@ def largest_weight(most_keys: int, sensitivity: float, cost: PrivacyCost) -> tup
     """Largest weight of a key that raises the threshold by 3 % at most, and that threshold."""
     sigma, delta = _grid_scale(sensitivity, cost), cost.delta
     highest = LARGEST_INCREASE * _threshold_of_weights(most_keys, 1.0, sigma, delta)
-    weight, threshold = 1.0, math.inf
     # One key alone has the weight sqrt(most_keys) at most.
     for weight in np.geomspace(math.sqrt(most_keys), 1.0, 40).tolist():
         threshold = _threshold_of_weights(most_keys, weight, sigma, delta)

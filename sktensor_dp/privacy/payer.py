@@ -44,12 +44,14 @@ class Payer:
     # pays for this one too (parallel composition).
     ticket: str | None = None
     paid_by_earlier_batch: bool = False  # for a batch disjoint from this one, in the same fit
-    given_groups: bool = False  # of the tool that cloned the estimator, maybe in another process
+    # Whether the tool of scikit-learn that cloned the estimator, maybe in another process, was
+    # given groups.
+    given_groups: bool = False
     column: object = None  # that says whose row it is; by default that of the fit around it
 
     @cached_property
     def tools(self) -> list[Tool]:
-        """Functions of scikit-learn that wait for this payment, seen once."""
+        """Functions of scikit-learn that are being run around this payment, looked up once."""
         return tools_around()
 
     def charge(self, plan: ReleasePlan, neighbours: str, unit: str) -> "Receipt | None":
@@ -96,7 +98,7 @@ class Payer:
     def check_several(self, own: Sequence[LedgerEntry], later: Sequence[LedgerEntry] = ()) -> None:
         """Raise BudgetError, at the first of several fits, unless the budget can pay them all.
 
-        They are this one and those of `later` steps of a pipeline, or all fits and scores of a
+        The fits are this one and those of `later` steps of a pipeline, or all fits and scores of a
         search of scikit-learn. Tools that part units are refused for a single fit, too.
         """
         self._check_tools(own)
@@ -121,7 +123,7 @@ class Payer:
             raise
 
     def warnings_of_repetition(self, own: Sequence[LedgerEntry]) -> tuple[Warning, ...]:
-        """Warning where a fit just like this one was paid before, but for tools of scikit-learn."""
+        """Warning if an equal fit was paid before; none for fits by tools of scikit-learn."""
         if self.accountant is None or self.accountant._part_of_search or not own:
             return ()
         if locals_of(self.tools, VALIDATION, (SEARCH[0], None)):
@@ -147,10 +149,9 @@ class Payer:
 
 NOBODY = Payer()
 
-
-# Attribute of estimators that no fit without a payer may use: why not, as a clause of the error.
+# Attribute of estimators whose fits need an accountant: the reason, as a clause of the error.
 NEEDS_PAYER = "_needs_payer"
-# Attribute of estimators that a tool of scikit-learn cloned that was given groups.
+# Attribute of estimators that a tool of scikit-learn cloned: whether it was given groups.
 IN_GROUPS = "_in_groups"
 PICKLED = "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)` block"
 PAID = "an accountant paid for the fit that it holds, which is kept in no file of a model"
@@ -164,7 +165,7 @@ def _charges_of_scores(search: SearchAround, budget: BudgetAccountant) -> list[L
         if scorer._accountant_to_charge() is budget:
             plan = ReleasePlan.split(scorer.epsilon, scorer.delta, {"score": 1.0})
             of_one = charges_of(plan, type(scorer).__name__)
-            charges += [replace(one, uses=search.n_scored) for one in of_one]
+            charges += [replace(one, uses=search.n_scores) for one in of_one]
     return charges
 
 
@@ -174,7 +175,7 @@ def attribute_of_payment(paid: bool) -> dict[str, str]:
 
 
 class UnitMark(NamedTuple):
-    """Mark of counts: what the vocabulary protects that they were counted by."""
+    """Mark of word counts: the units that the vocabulary behind them protects."""
 
     persons: bool
     neighbours: str

@@ -229,7 +229,7 @@ class PrivacyReport(TableDisplay):
         notes = self.notes + later.notes
         epsilon, delta = max(self.epsilon, later.epsilon), max(self.delta, later.delta)
         composition = self.composition.beside(self.n_units, later.composition, later.n_units)
-        if self.delta != later.delta:  # the larger delta needs less epsilon than its smaller one
+        if self.delta != later.delta:  # the epsilon of the smaller delta may be more than needed
             epsilon = composition.epsilon_at(delta)
         return replace(
             self, epsilon=epsilon, delta=delta, n_units=self.n_units + later.n_units,

@@ -12,8 +12,6 @@ from sktensor_dp.privacy.plan import PrivacyCost
 # Probabilities of stopping are multiples of 1 / STEPS, which are exact in double precision and can
 # be drawn exactly.
 STEPS = 2**53
-
-
 # Roots have errors of about 1e-12; trials get less than the root by this fraction.
 MARGIN = 1e-9
 # A cost below this counts as 0.
@@ -95,7 +93,7 @@ def _rho_of_trials(mu: float, stop: float, failure: float) -> float:
 
 def _largest(allowed: Callable[[float], bool], high: float) -> float:
     """Largest number, at most `high`, up to which `allowed` holds; less a margin for rounding."""
-    low = 0.0 if not allowed(high) else high
+    low = high if allowed(high) else 0.0
     # `allowed` holds up to some number and for none above.
     while high - low > MARGIN / 8 * high and high > LEAST_COST:
         middle = (low + high) / 2

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
 
-# A released count errs by fewer deviations than this, for Gaussian and for Laplace noise, but for a
-# probability below 1e-340.
+# A released count errs by fewer deviations than this, for Gaussian and for Laplace noise, except
+# with a probability below 1e-340.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
 LARGEST_UNIT_COUNT = 2**53
 
@@ -74,8 +74,8 @@ class Session(AbstractContextManager["Session"]):
         self._payer, self._unit, self._neighbours = payer, unit, neighbours
         # The plan as charged; and the plan in use, whose rest is divided after the count.
         self._charged = self._plan = plan
-        # Made before the charge: where exact values are recorded, it refuses other processes at no
-        # cost.
+        # Made before the charge, as it raises an error in a process other than the one that records
+        # exact values.
         self._noise = NoiseSource()
         self._chunks: Chunks | None = chunks  # until the session is closed
         self._is_open = False
@@ -170,7 +170,7 @@ class Session(AbstractContextManager["Session"]):
         if (uses := self.left(query)) == 0:
             return
         release = PlannedRelease(query.name, self._plan.cost_of(query.name), uses)
-        # Before the ledger has it back nothing can ask for it any more.
+        # Taken from the plan first: nothing can ask for it once the ledger has it back.
         self._left = {**self._left, query.name: 0}
         self._given_back = (*self._given_back, release)
         if self._receipt is not None:
@@ -227,7 +227,7 @@ class Session(AbstractContextManager["Session"]):
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Report of the releases so far, at the cost of the whole plan; `notes` are added to it."""
-        # The guarantee counts what was given back: that it was may follow from releases.
+        # The guarantee counts what was given back, as giving back may depend on released values.
         rows, unused = tuple(self._records), self._plan.unused(self._left) + self._given_back
         return PrivacyReport(
             epsilon=self._plan.cost.epsilon_at(self._plan.delta),
@@ -305,7 +305,7 @@ class Session(AbstractContextManager["Session"]):
         # A release like the last one counts as one more use of it.
         if before and replace(before[-1], uses=1) == row:
             row, before = replace(row, uses=before[-1].uses + 1), before[:-1]
-        # Without a call in between: an interrupt finds both, and the report adds up, or neither.
+        # In one statement, so that an interrupt leaves both changed, and the report right, or none.
         self._left, self._records = {**self._left, paying: left}, [*before, row]
         if self._verbose:
             self._print_line(row.name)

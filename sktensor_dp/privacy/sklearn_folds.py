@@ -24,7 +24,7 @@ from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, column_of, p
 
 
 class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
-    """Positions of the rows of a fold; those of persons are not cut.
+    """Positions of the rows of a fold; a fold of persons cannot be cut.
 
     What numpy computes from a fold, such as a copy, is of this class, but no fold.
     """
@@ -84,7 +84,7 @@ def check_folds(
     """
     person = next((one.unit for one in entries if one.unit.startswith(PERSON)), None)
     frames = [frame for frame in locals_of(tools, VALIDATION) if "train" in frame]
-    # Each is None where a splitter of others dealt it. No folds are all right.
+    # None stands for a fold that no splitter of ours dealt. An empty list of folds passes.
     folds = [_dealt(frame["train"]) for frame in frames]
     if not frames:  # fits to all rows come first, and cannot be given groups
         stacked = (frame.get("self") for frame in locals_of(tools, STACKING))
@@ -128,8 +128,8 @@ class SearchAround(NamedTuple):
     """Search, or scores of folds, for which scikit-learn makes a fit."""
 
     is_first: bool  # whether the fit is its first one
-    n_scored: int  # number of fits that are scored
-    n_fits: int  # these, and the last one on all rows, where it can be seen from here
+    n_scores: int  # of all fits to folds, on test rows and, if they are returned, training rows
+    n_fits: int  # to folds, and the last one to all rows, where it can be seen from here
     scorers: Sequence[object]
 
 
@@ -140,14 +140,14 @@ def search_around(tools: Sequence[Tool]) -> SearchAround | None:
     if fold is None or {"epsilon", "delta"} & parameters_of(frame):
         return None
     n_fits = fold[1] * n_candidates
-    n_scored = n_fits * (2 if frame.get("return_train_score") else 1)
+    n_scores = n_fits * (2 if frame.get("return_train_score") else 1)
     if any(getattr(one.get("self"), "refit", False) for one in locals_of(tools, SEARCH)):
         n_fits += 1
-    return SearchAround(fold[0] == candidate == 0, n_scored, n_fits, scorers_of(frame))
+    return SearchAround(fold[0] == candidate == 0, n_scores, n_fits, scorers_of(frame))
 
 
 def _fold_of(frame: Mapping[str, Any]) -> tuple[int, int] | None:
-    """0 if the fold that is fitted is the first, and number of folds; None if unknown."""
+    """Place of the fitted fold, 0 for the first alone, and number of folds; None if unknown."""
     if sizes := frame.get("train_test_proportions"):  # of learning_curve, which cuts the folds
         return int(frame.get("train") is not sizes[0][0]), len(sizes)
     return frame.get("split_progress") or getattr(_dealt(frame.get("train")), "place", None)

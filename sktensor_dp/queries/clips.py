@@ -58,19 +58,19 @@ class CountNorm:
 
 @dataclass(frozen=True)
 class PairNorm:
-    """Norm of a unit's pair moment: 2 l M2_ij for i < j and `diagonal_weight` l M2_ii."""
+    """L2 norm of a unit's mean of ``2 l M2_ij``, i < j, and of ``diagonal_weight l M2_ii``."""
 
     # A `diagonal_weight` of sqrt(2) gives sqrt(2) times the Frobenius norm, 1 the norm of the
     # histogram of word pairs.
 
     diagonal_weight: float
-    words: NDArray[np.intp] | None = field(default=None, compare=False)
+    words: NDArray[np.intp] | None = field(default=None, compare=False)  # columns; None: all
 
     def __post_init__(self) -> None:
         query.check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Exact norm of each unit where cheap, else its bound: the mean norm of its documents."""
+        """Exact norm of each unit where cheap, else the mean norm of its documents, a bound."""
         part = chunk.restricted(self.words)
         squares = part.squares
         # Of each document the sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2.
@@ -130,9 +130,10 @@ def norms_of_mean_counts(
     expected: NDArray[np.floating],
     topics: Floats | None,
 ) -> Floats:
-    """Norm, per unit, of the mean over documents of ``ratios_w expected_k topics_kw``.
+    """L2 norm of each unit's mean over documents of ``ratios_w expected_k topics_kw``; (n_units,).
 
     Without `topics` the last factor is 1. `cells` lays out the units wanted; others get infinity.
+    `ratios` has a number for each stored count, `expected` the shape (n_documents, k).
     """
     # Squares of a word's entries in all topics are added up first, then those of a unit's words.
     data, squares = ratios[cells.stored].astype(np.float64), np.zeros(len(cells.words))
@@ -148,7 +149,7 @@ def norms_of_mean_counts(
 
 @dataclass(frozen=True)
 class TripleNorm:
-    """Mean Frobenius norm of ``l M3`` over all words, of a unit's documents of length l."""
+    """Mean over a unit's documents, of length l, of the Frobenius norm of ``l M3``."""
 
     def of(self, chunk: CountChunk) -> Floats:
         """Mean over each unit's documents of their norms, from power sums; (n_units,)."""
@@ -175,7 +176,7 @@ class WhitenedTripleNorm:
     # |w_a| |w_b| |w_c| over ordered draws of three different tokens.
 
     whitener: Floats
-    words: NDArray[np.intp] | None = None
+    words: NDArray[np.intp] | None = None  # columns; None: all
 
     def __post_init__(self) -> None:
         query.check_array("the whitener", self.whitener, LARGEST_WHITENER)
@@ -201,7 +202,10 @@ class WhitenedTripleNorm:
 
 
 def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:
-    """Triangle bound per document, from ``X @ W`` and sums of powers of row norms of W."""
+    """Triangle bound (n,) on ``|l M3(W, W, W)| (l - 1) (l - 2)`` of each document.
+
+    `projected` is ``X @ W``; `squares` and `cubes` sum these powers of tokens' row norms of W.
+    """
     norms = np.linalg.norm(projected, axis=1)
     return np.asarray(norms**3 + 2 * cubes + 3 * squares * norms)
 
@@ -217,5 +221,8 @@ def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
 
 
 def document_weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
-    """Weight of each document: its unit's factor over its unit's number of documents."""
+    """Weight of each document: its unit's factor over its unit's number of documents; (n,).
+
+    It is 0 for documents with fewer than `min_tokens` tokens.
+    """
     return (chunk.lengths >= min_tokens) * chunk.units.row_weights(unit_factors(chunk, clips))

@@ -1,6 +1,6 @@
 """Queries for frequencies of words, and for pair and triple moments of counts."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -117,7 +117,7 @@ class PairMoments(NonNegative):
     clip: Clip
     diagonal_weight: float
     other_clips: tuple[Clip, ...] = ()  # in force, too
-    words: NDArray[np.intp] | None = field(default=None)
+    words: NDArray[np.intp] | None = None  # columns; None: all
     min_tokens: int = 2
 
     def __post_init__(self) -> None:
@@ -195,7 +195,7 @@ class _Triples:
     basis: Floats
     clip: Clip
     other_clips: tuple[Clip, ...] = ()  # in force, too
-    words: NDArray[np.intp] | None = None
+    words: NDArray[np.intp] | None = None  # columns; None: all
 
     def _largest_norms(self) -> Norms:
         return Norms(l2=self.clip.limit)
@@ -217,7 +217,7 @@ class _Triples:
         return long_enough * chunk.units.row_weights(factors) / products
 
     def total(self, chunk: CountChunk) -> Floats:
-        """Symmetric tensor of shape (k, k, k); takes time in the non-zeros and in n_words k^3."""
+        """Symmetric tensor of shape (k, k, k), in time linear in non-zeros and in n_words k^3."""
         X = chunk.restricted(self.words).X
         in_use = np.flatnonzero(X.getnnz(axis=0))  # words with a count
         X, B = X[:, in_use], self.basis[in_use]
@@ -227,7 +227,7 @@ class _Triples:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedTripleMoments(_Triples, Signed):
-    """Sum of third moments ``l M3(W, W, W)`` W public, clipped there."""
+    """Sum over units of ``l M3(W, W, W)``, W the public `basis`, clipped in this space."""
 
     name, family = "whitened_triple_moments", "counts"
     description = "weighted mean third moment of counts in the released whitened space"
@@ -248,7 +248,7 @@ class WhitenedTripleMoments(_Triples, Signed):
 
 @dataclass(frozen=True, eq=False)
 class TripleMoments(_Triples, NonNegative):
-    """Sum of third moments ``l M3(U, U, U)``, U orthonormal, clipped over all words."""
+    """Sum over units of ``l M3(U, U, U)``, U the orthonormal `basis`, clipped over all words."""
 
     name, family = "triple_moments", "counts"
     description = "weighted mean third moment of counts, noised in word space, seen in a subspace"

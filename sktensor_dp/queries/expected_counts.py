@@ -83,11 +83,11 @@ class ExpectedCounts(query.NonNegative):
         return found
 
     def _one_topic(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
-        """Sparse counts and clipped topic probabilities, under one topic per document."""
+        """Sparse counts, and clipped topic probabilities (n, k), under one topic per document."""
         posterior = topic_posterior(chunk.X, self.topics, self.prior)
         counts = self._scaled(chunk)
         norms = self._bounds(counts)
-        # Where a bound exceeds the limit take the exact norm, which is known for order 2.
+        # Where a bound exceeds the limit take the exact norm, which is computed for order 2 alone.
         if self.order == 2 and (norms > self.limit).any():
             row_norms = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
             exact = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, topics=None)
@@ -96,7 +96,10 @@ class ExpectedCounts(query.NonNegative):
         return counts.X, posterior * chunk.units.row_weights(scale_to(norms, self.limit))[:, None]
 
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
-        """Sparse ratios and clipped topic proportions, under LDA by mean field."""
+        """Sparse ratios, and clipped topic proportions (n, k), under LDA by mean field.
+
+        Documents are in the order of ``chunk.by_words``.
+        """
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
         # Compute the exact norm, which is Euclidean, only where the cheap bound exceeds the limit;
         # `field` computes that of units of one document.

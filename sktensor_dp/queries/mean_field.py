@@ -181,8 +181,8 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
     """Call `work` on batches of documents sorted by their number of words, in several threads."""
     # Fewest batches for which threads gain more than they cost, and most proportions in a batch.
     fewest_batches, most_proportions = 8, 2**15
-    # Products are float32, half as large as doubles: at most as many as two caches hold of doubles
-    # fill one. Batches are enough for the threads, and none is small, as calls on these are slow.
+    # `rows_at_once` counts doubles, and products are float32: as many as two caches hold of doubles
+    # fill one. There are batches enough for the threads, none small, as calls on these are slow.
     fewest, most = rows_at_once(1, 1 / 2), rows_at_once(1, 2)
     most_products = min(max(counts.nnz * n_components // fewest_batches, fewest), most)
     # Documents are sorted by their number of words: a batch holds as many as its longest allows, in
@@ -196,7 +196,7 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
         stop = start
 
     def run(batch: slice) -> None:
-        """Work without numpy's warnings, which would tell of the data; threads warn by default."""
+        """Call `work` without numpy's warnings, which would tell of the data, in any thread."""
         with np.errstate(all="ignore"):
             work(batch)
 

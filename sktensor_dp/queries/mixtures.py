@@ -27,7 +27,7 @@ LIMITS = (1e-3, 1e6)
 
 
 class Decoded(NamedTuple):
-    """Statistics of k groups, or of n_shared in common, in q whitened coordinates."""
+    """Statistics of k groups in q whitened coordinates; n_shared is k, or 1 if pooled."""
 
     weights: Floats  # (k,)
     shifts: Floats  # (k, q)

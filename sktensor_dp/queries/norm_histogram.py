@@ -1,4 +1,4 @@
-"""Query for a histogram of norms, of samples or of what a unit adds to sums of counts."""
+"""Query for a histogram of norms: of samples, or of what a unit adds to sums of counts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from sktensor_dp.tensor.arrays import Floats
 class NormHistogram(NormBins):
     """Histogram by `norm`, after `clips`, of units with a document of at least `min_tokens`."""
 
-    # It reads chunks of counts, and of samples and texts, which have neither clips nor tokens.
+    # It reads chunks of counts; and of samples, texts and shares, without clips and tokens.
     name, family = "norm_histogram", "counts"
     description = "share of units in each bin of a norm, from which a clip is chosen"
     laws = (GAUSSIAN, LAPLACE)

@@ -211,9 +211,9 @@ class SharedRowSums(Query):
         rows = chunk.coordinates[:, self.mode]
         unit, n_rows = chunk.unit_of_entry, self.shape[self.mode]
 
-        def norms(of_pairs: NDArray[Any]) -> Floats:
-            """Norm of a unit's numbers by row, repeated for each entry of the unit."""
-            return np.sqrt(np.bincount(unit_of_pair, of_pairs**2, chunk.n_units)).take(unit)
+        def norms(numbers: NDArray[Any]) -> Floats:
+            """Norm of each unit's `numbers` (n_pairs,), repeated for the unit's entries."""
+            return np.sqrt(np.bincount(unit_of_pair, numbers**2, chunk.n_units)).take(unit)
 
         # Residuals about the mean of the unit's entries in other rows, if there are any.
         values = self.about.subtracted(chunk)
@@ -245,7 +245,7 @@ class SharedRowSums(Query):
         return np.hstack([by_row.transpose(0, 2, 1).reshape(2, 2 * n_rows), by_block])
 
     def _left(self, sums: NDArray[Any], counts: NDArray[Any]) -> Floats:
-        """Parts of each pair (unit, row) in how much less than possible the sums of a unit are."""
+        """Terms (n_pairs,) of ``most - |u|^2 / most`` or, for order 1, of ``|C| - |u|``."""
         if self.order == 1:
             return counts - np.abs(sums)
         return self.most * counts**2 - sums**2 / self.most

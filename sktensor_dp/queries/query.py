@@ -22,7 +22,7 @@ LIMIT: Range = (1e-120, 1e140)
 # Range of the radius of a ball of samples, whose cube is squared in third moments, and of the
 # largest change of a tensor's entry.
 RADIUS: Range = (1e-45, 1e45)
-# Range of half the width of a range of values; values are at most a hundred times as large.
+# Range of half the width of a range of values.
 HALF: Range = (1e-60, 1e60)
 # Range of the bounds of a score and of their distance: scores may be squared widths of values.
 SCORE: Range = (1e-125, 1e125)
@@ -175,7 +175,7 @@ class NormBins(NonNegative):
 
 
 def bins_of(values: Floats, edges: Floats) -> NDArray[np.intp]:
-    """Bin of each value between increasing `edges`: above the lower one; the end bins are open."""
+    """Bin i of each value in ``(edges[i], edges[i + 1]]``, edges increasing; end bins are open."""
     return np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
 
 
@@ -220,7 +220,7 @@ def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = Fals
 
 
 def check_array(name: str, array: object, largest: float, *, least: float | None = None) -> None:
-    """Raise ValueError unless all of `array` lies in [`least` or -`largest`, `largest`]."""
+    """Raise ValueError unless `array` lies in [`least`, `largest`]; `least` None: -`largest`."""
     array, low = np.asarray(array), -largest if least is None else least
     # NaN fails both comparisons.
     if array.size and not (array.min() >= low and array.max() <= largest):

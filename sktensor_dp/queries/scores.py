@@ -84,7 +84,7 @@ class HeldOutScores(Signed):
                 "Scoring must return one number for each held-out row, in an array of as many."
             )
         scores = np.where(np.isnan(scores), self.low, scores)
-        half = self.high / 2 - self.low / 2  # their difference might overflow
+        half = self.high / 2 - self.low / 2
         centred = np.clip(np.clip(scores, self.low, self.high) - self.middle, -half, half)
         # Clip again: rounding may carry a mean of many rows out of the bounds.
         means = np.clip(chunk.units.means(centred), -half, half)
