@@ -97,19 +97,24 @@ class Answer:
         # bins has sqrt(width) times the deviation of one.
         above_noise = {}
         for width in MERGED:
-            merged = self.value.reshape(-1, width).sum(axis=1)
+            merged = self._merged(width)
             level = self._level(FALSE_BIN / len(merged))  # the probability for one of them
             threshold = self.sigma * math.sqrt(width) * level
             above_noise[width] = np.where(merged > threshold, merged, 0.0)
         largest_sum = max(float(fractions.sum()) for fractions in above_noise.values())
-        if largest_sum == 0:  # the fullest of the widest bins, though it may be noise
-            above_noise = {width: np.where(merged == merged.max(), 1.0, 0.0)}
+        if largest_sum == 0:  # take the fullest of the widest bins, though it may be noise
+            widest = self._merged(MERGED[-1])
+            above_noise = {MERGED[-1]: np.where(widest == widest.max(), 1.0, 0.0)}
         enough = LEAST_SHOWN * largest_sum
         width, fractions = next(item for item in above_noise.items() if item[1].sum() >= enough)
         reached = np.cumsum(fractions)
         low = edges[width * int(np.argmax(reached > TAIL * reached[-1]))]
         high = edges[width * (int(np.argmax(reached >= (1 - TAIL) * reached[-1])) + 1)]
         return ShownRange(float(low), float(high), largest_sum > 0)
+
+    def _merged(self, width: int) -> Floats:
+        """Sums over runs of `width` bins, of shape (n_bins / width,)."""
+        return np.asarray(self.value.reshape(-1, width).sum(axis=1))
 
     def _level(self, probability: float) -> float:
         """Number of deviations that the noise of a bin exceeds with a probability."""

@@ -202,7 +202,7 @@ def _upper(successes: Floats, n: int, error: float) -> Floats:
 
 
 def _choose(data: Floats, neighbour: Floats, delta: float, error: float) -> list[tuple[int, float]]:
-    """Events, as (sign of the statistic, threshold), with the best bound on epsilon and on mu."""
+    """Two events (sign of the statistic, threshold): of the best bound on epsilon, and on mu."""
     events: list[tuple[int, float]] = []
     bounds = []  # on epsilon and on mu, by each event
     for sign in (1, -1):

@@ -71,7 +71,7 @@ def so_far(now: Balance) -> str:
 def divided(
     now: Balance, fractions: Sequence[float], kinds: Sequence[str], whole: float, *, of_rest: bool
 ) -> list[SplitPart]:
-    """Parts of the budget, or of its rest, for fits that get `fractions` of the `whole`."""
+    """Parts of the budget, or of its rest, for fits that get `fractions`, whose sum is `whole`."""
     spent = now.spent if of_rest else Spending()
     # Gaussian noise has the delta that vocabularies and searches leave.
     n_using = sum(kind in USES_DELTA for kind in kinds)
@@ -79,13 +79,7 @@ def divided(
     delta_used = _delta_used(n_using, delta_left, now, spent)
     gaussian_delta = delta_left - delta_used * n_using
     spent_on_gaussian = gaussian_epsilon(spent.cost.mu, gaussian_delta)
-    epsilon_left = now.epsilon
-    if spent != Spending() and math.isfinite(now.epsilon):
-        epsilon_left = max(epsilon_left - spent.cost.epsilon - spent_on_gaussian, 0.0)
-        is_given_back = spent.given_back.mu_squared > 0 and set(kinds) <= {"gaussian"}
-        is_given_back &= now.covers(spent)  # not of a budget that was lowered
-        if epsilon_left <= now.epsilon * ROUNDING and not is_given_back:
-            raise BudgetError(f"Nothing is left to divide of the budget.{so_far(now)}")
+    epsilon_left = _epsilon_left(now, spent, spent_on_gaussian, kinds)
     epsilons = [epsilon_left * fraction / whole for fraction in fractions]
     if delta_left == 0 or math.isinf(epsilon_left):  # costs are pure epsilons
         return [
@@ -114,6 +108,20 @@ def divided(
             epsilon = gaussian_epsilon(cost.mu, delta - aside)
         parts.append(SplitPart(epsilon, delta, cost, kind))
     return parts
+
+
+def _epsilon_left(
+    now: Balance, spent: Spending, spent_on_gaussian: float, kinds: Sequence[str]
+) -> float:
+    """Epsilon that `spent` leaves of the budget; BudgetError if nothing for these `kinds`."""
+    if spent == Spending() or math.isinf(now.epsilon):
+        return now.epsilon
+    epsilon_left = max(now.epsilon - spent.cost.epsilon - spent_on_gaussian, 0.0)
+    is_given_back = spent.given_back.mu_squared > 0 and set(kinds) <= {"gaussian"}
+    is_given_back &= now.covers(spent)  # not of a budget that was lowered
+    if epsilon_left <= now.epsilon * ROUNDING and not is_given_back:
+        raise BudgetError(f"Nothing is left to divide of the budget.{so_far(now)}")
+    return epsilon_left
 
 
 def _delta_used(n: int, left: float, now: Balance, spent: Spending) -> float:

@@ -417,33 +417,33 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
             "charged."
         )
     kinds_before, kinds = {*map(_kind_of_unit, before)}, {*map(_kind_of_unit, after)}
-    for unit in sorted(after - before):
-        if len(kinds) == 1 or _kind_of_unit(unit) in kinds_before:
-            continue
-        noun, _ = _kind_of_unit(unit)
-        others = " and ".join(map(repr, sorted({*map(without_column, after - {unit})})))
-        if columns and noun == "row":
-            raise BudgetError(
-                f"This would protect one {unit!r}, but {subject} those whom column "
-                f"{min(columns)!r} names: pass groups=table[{min(columns)!r}] to this fit. "
-                "Nothing was charged."
-            )
-        advice = "Give all fits the same groups= (or none of them) and the same neighbours="
-        if not by_fits:
-            advice = "Pass groups=, labels of persons"
-        if noun in {noun_before for noun_before, _ in kinds_before}:  # only neighbours differ
-            advice = "Give all fits the same neighbours="
-            if not by_fits:
-                advice = (
-                    "A budget made with units= is for neighbours='replace_one': give fits that; or "
-                    "make one without units=, whose first fit decides what it protects"
-                )
+    new = [unit for unit in sorted(after - before) if _kind_of_unit(unit) not in kinds_before]
+    if not new or len(kinds) == 1:
+        return
+    unit = new[0]
+    noun, _ = _kind_of_unit(unit)
+    if columns and noun == "row":
         raise BudgetError(
-            f"This would protect one {unit!r}, but {subject} one {others}: "
-            f"their costs add up to no promise about either. Nothing was charged. {advice}; or "
-            "give each kind a BudgetAccountant of its own. BudgetAccountant(..., units='any') adds "
-            "them up: each guarantee then holds for its own unit and neighbours alone."
+            f"This would protect one {unit!r}, but {subject} those whom column {min(columns)!r} "
+            f"names: pass groups=table[{min(columns)!r}] to this fit. Nothing was charged."
         )
+    advice = "Give all fits the same groups= (or none of them) and the same neighbours="
+    if not by_fits:
+        advice = "Pass groups=, labels of persons"
+    if noun in {noun_before for noun_before, _ in kinds_before}:  # only neighbours differ
+        advice = "Give all fits the same neighbours="
+        if not by_fits:
+            advice = (
+                "A budget made with units= is for neighbours='replace_one': give fits that; or "
+                "make one without units=, whose first fit decides what it protects"
+            )
+    others = " and ".join(map(repr, sorted({*map(without_column, after - {unit})})))
+    raise BudgetError(
+        f"This would protect one {unit!r}, but {subject} one {others}: "
+        f"their costs add up to no promise about either. Nothing was charged. {advice}; or "
+        "give each kind a BudgetAccountant of its own. BudgetAccountant(..., units='any') adds "
+        "them up: each guarantee then holds for its own unit and neighbours alone."
+    )
 
 
 def _kind_of_unit(unit: str) -> tuple[str, str]:

@@ -82,6 +82,7 @@ def check_folds(
 
     With ``units="any"`` of the budget folds of other splitters than ours only warn.
     """
+    # Persons who are charged, as units of ledgers name them; None where they are rows.
     person = next((one.unit for one in entries if one.unit.startswith(PERSON)), None)
     frames = [frame for frame in locals_of(tools, VALIDATION) if "train" in frame]
     # None stands for a fold that no splitter of ours dealt. An empty list of folds passes.
@@ -175,9 +176,11 @@ def _dealt(rows: object) -> FoldRows | None:
 
 def are_given_groups(tools: Sequence[Tool]) -> bool:
     """True where one of the `tools` was given groups."""
-    frames = locals_of(tools, SEARCH, VALIDATION)
-    given = [{"groups": one.get("groups"), **(one.get("params") or {})} for one in frames]
-    return any(one["groups"] is not None for one in given)
+    for frame in locals_of(tools, SEARCH, VALIDATION):
+        params = frame.get("params") or {}
+        if params.get("groups", frame.get("groups")) is not None:
+            return True
+    return False
 
 
 def _dealt_by(fold: FoldRows, person: str | None, budget_units: str) -> bool:

@@ -73,6 +73,7 @@ class Jacobian:
         if self.core is None:
             return np.concatenate(parts)
         at_once = min(2**8, rows_at_once(self.core.size))  # entries added plainly, then accurately
+        # The derivatives in the core are the Kronecker product of the entry's rows of the factors.
         *others, last = modes
         factors, total = [self.factors[m] for m in others], AccurateSum()
         for block in blocks(self.index_set.n_entries, at_once):

@@ -215,16 +215,10 @@ class SharedRowSums(Query):
             """Norm of each unit's `numbers` (n_pairs,), repeated for the unit's entries."""
             return np.sqrt(np.bincount(unit_of_pair, numbers**2, chunk.n_units)).take(unit)
 
-        # Residuals about the mean of the unit's entries in other rows, if there are any.
-        values = self.about.subtracted(chunk)
         counts, n_entries = np.bincount(pair), _unit_sums(chunk, None).take(unit)
         n_others = n_entries - counts.take(pair)
-        sum_of_others = _unit_sums(chunk, values).take(unit) - np.bincount(pair, values).take(pair)
-        # With equally likely rows the mean residual, times 1 - 1 / n_rows, is the row's effect.
-        residuals = (1 - 1 / n_rows) * (values - sum_of_others / np.maximum(n_others, 1.0))
         has_one_row = n_others == 0
-        residuals[has_one_row] = values[has_one_row] - self.about.level
-        residuals = np.clip(residuals / self.scale, -1.0, 1.0)
+        residuals = self._residuals(chunk, pair, n_others)
         of_entries, of_pairs = np.ones(len(rows)), np.ones(len(counts))  # weights of their rows
         if self.row_weights is not None:
             of_entries = self.row_weights.take(rows)
@@ -243,6 +237,17 @@ class SharedRowSums(Query):
         is_alone = (np.bincount(unit_of_pair) == 1).take(unit_of_pair)
         by_block = sums_by_row(is_alone.astype(np.intp), left[:, None], 2)
         return np.hstack([by_row.transpose(0, 2, 1).reshape(2, 2 * n_rows), by_block])
+
+    def _residuals(self, chunk: PersonChunks, pair: NDArray[np.intp], n_others: Floats) -> Floats:
+        """Clipped residual of each entry, about the mean of the unit's `n_others` in other rows."""
+        values, n_rows = self.about.subtracted(chunk), self.shape[self.mode]
+        sums = _unit_sums(chunk, values).take(chunk.unit_of_entry)
+        mean_of_others = (sums - np.bincount(pair, values).take(pair)) / np.maximum(n_others, 1.0)
+        # With equally likely rows the mean residual, times 1 - 1 / n_rows, is the row's effect.
+        residuals = (1 - 1 / n_rows) * (values - mean_of_others)
+        is_alone = n_others == 0
+        residuals[is_alone] = values[is_alone] - self.about.level
+        return np.clip(residuals / self.scale, -1.0, 1.0)
 
     def _left(self, sums: NDArray[Any], counts: NDArray[Any]) -> Floats:
         """Terms (n_pairs,) of ``most - |u|^2 / most`` or, for order 1, of ``|C| - |u|``."""
