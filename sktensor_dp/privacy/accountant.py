@@ -625,7 +625,8 @@ class BudgetAccountant(TableDisplay):
     ) -> None:
         """Raise BudgetError if charges exceed the budget, or protect another kind of unit.
 
-        Where they exceed it, the message begins with `unpaid`, and says `advice` on a smaller one.
+        Where they exceed it, the message begins with `unpaid` and ends with `advice`, or else says
+        what a fit may ask for.
         """
         after = now.spent.plus(entries)
         if self.units != "any":

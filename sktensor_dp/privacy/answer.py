@@ -76,10 +76,10 @@ class Answer:
         return float(edges[1 + int(np.argmax(reached))])
 
     def last_edge(self, edges: Floats) -> float:
-        """Upper edge of the last bin that begins a run of bins with units above the run's noise.
+        """Upper edge of the last bin at which a run of bins begins whose sum exceeds its noise.
 
-        The chance that noise alone shows a run falls at least as its first edge rises, so that
-        noise raises the mean of the edge by less than one.
+        The chance that noise alone shows a run is at most in proportion to 1 / its first edge: it
+        raises the mean of the returned edge by less than 1 for `edges` that grow by sqrt(2).
         """
         n_bins = len(self.value)
         first, last = np.triu_indices(n_bins)  # bins of each run

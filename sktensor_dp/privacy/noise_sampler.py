@@ -63,7 +63,7 @@ class Density:
 
     @lru_cache(maxsize=8)  # noqa: B019  # the package has two densities, which are never dropped
     def cumulative(self, digits: int) -> list[Decimal]:
-        """Probability of the first 1, 2, ... cells, to ``10^(9 - digits)``."""
+        """Probabilities of the first 1, 2, ... cells together, to ``10^(GUARD - digits)``."""
         with _precision(digits + GUARD + SPARE_DIGITS):
             heights, least = [Decimal(1)], Decimal(10) ** -digits
             for ratio in _ratios(self):

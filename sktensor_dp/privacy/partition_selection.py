@@ -105,9 +105,9 @@ def largest_weight(most_keys: int, sensitivity: float, cost: PrivacyCost) -> tup
 def most_units_below(
     threshold: float, largest: float, sensitivity: float, cost: PrivacyCost, probability: float
 ) -> int:
-    """Most units of a key that passes the threshold with this `probability` at most.
+    """Most units that may have a key if it is to pass with at most this `probability`.
 
-    Each adds `largest` at most; rounding adds `STEP`, as the proof says.
+    Each unit adds `largest` at most; rounding adds `STEP`, as the proof says.
     """
     noise = float(ndtri(1 - probability)) * _grid_scale(sensitivity, cost)
     return max(math.floor((threshold - STEP - noise) / largest), 0)

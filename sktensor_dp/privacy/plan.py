@@ -39,7 +39,7 @@ class PrivacyCost:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        # A negative cost would give budget back, and NaN passes every comparison.
+        # A negative cost would give budget back, and NaN would exceed no budget.
         for name, value in zip(("mu", "epsilon", "delta"), self.amounts, strict=True):
             if not (isinstance(value, Real) and value >= 0):
                 raise ValueError(f"{name} must be >= 0, got {value!r}.")

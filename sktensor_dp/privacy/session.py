@@ -328,8 +328,8 @@ class Session(AbstractContextManager["Session"]):
             value: Floats = self._sum(query)
             # No one else holds the sum: dividing in place saves a copy.
             value /= self.n_units
-            # Queries keep contributions finite. If one did not, an error would show it, and NaN
-            # would pass the clip to the grid: replace such numbers by 0.
+            # Queries keep contributions finite. If one did not, an answer at the end of the grid's
+            # range would show it: replace such numbers by 0.
             if not release.is_exact and not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, release.sensitivity, release.cost, self._noise, query)
@@ -352,7 +352,8 @@ class Session(AbstractContextManager["Session"]):
             for chunk in chunks:
                 sums.add(query.total(chunk))
             return sums.value()
-        # numpy's message names the array's shape, which may depend on one unit.
+        # numpy's message names the array's shape, which may depend on one unit. Raised outside of
+        # `except`, this error has no context.
         raise MemoryError("there is too little memory for this release.")
 
 

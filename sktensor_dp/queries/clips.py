@@ -84,7 +84,7 @@ class PairNorm:
 
 def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
     """Exact pair norm of each unit, (n_units,); infinity for one document or too many pairs."""
-    # Number of pairs of words held at once, and of a unit whose exact norm is not too dear.
+    # Most pairs of words held at once, and most of a unit for its exact norm to be computed.
     pairs_at_once, most_pairs = 2**22, 2**26
     norms, units = np.full(part.units.n, np.inf), part.units
     pairs_of_documents = np.diff(part.X.indptr).astype(np.float64) ** 2

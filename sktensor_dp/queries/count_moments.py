@@ -151,7 +151,7 @@ class PairMoments(NonNegative):
         return sum_over_rows(len(weight), lambda rows: _pair_sums(rows_of(X, rows), weight[rows]))
 
     def product_parts(self, chunk: CountChunk, V: Floats) -> Floats:
-        """Parts of ``M @ V``, M the sum of `chunk`, without forming M."""
+        """Parts of ``M @ V``, M the sum of `chunk`, without forming M; (n_words, n_columns + 1)."""
         # Above this many words eigenvectors are found by iteration, whose tolerance single
         # precision can reach. Used without noise only, so rounding needs no bound.
         words_for_singles = 600

@@ -72,7 +72,7 @@ class ExpectedCounts(query.NonNegative):
         return result.T if self.single else result.T * self.topics
 
     def by_document(self, chunk: CountChunk, words: Floats) -> Floats:
-        """Clipped expected counts of documents, times `words` (r, n_features): (n, k, r)."""
+        """Products (n, k, r) of documents' clipped expected counts with `words` (r, n_features)."""
         ratios, scaled = self._one_topic(chunk) if self.single else self._mixed(chunk)
         if self.single:
             return np.asarray(scaled[:, :, None] * (ratios @ words.T)[:, None])

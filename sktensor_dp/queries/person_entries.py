@@ -378,9 +378,9 @@ class SharedFactorSums(Query):
 
 
 def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-    """Packed moment ``M = Y Y' + w w'`` (r, r) of each unit, and the factor that it is clipped by.
+    """Packed moments ``M = Y Y' + w w'`` (r, r) of n units with `weights` w (r, n); clip factors.
 
-    The factor ``c / max(r, |M|)``, with ``c = MOMENT_WEIGHT``, leaves a norm of at most c.
+    The factors (n,), ``c / max(r, |M|)`` with ``c = MOMENT_WEIGHT``, leave norms of at most c.
     """
     packed, diagonal = products_of_roots(roots, weights), diagonal_positions(len(weights))
     with np.errstate(over="ignore"):
