@@ -108,9 +108,10 @@ class PrivateSpectralLDA(
     clip_norm : "auto" or mapping, default="auto"
         Limits on what one document (or group) contributes. ``"auto"`` takes quantiles of noisy
         histograms of norms, at two percent of the budget unless ``n_refinements`` is given. A
-        mapping gives public limits for some of ``"counts"`` (Euclidean norm of the counts; number
-        of tokens if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the number of tokens times
-        the moment).
+        mapping gives public limits for some of ``"counts"`` (Euclidean norm of the counts),
+        ``"pairs"`` and ``"triples"`` (norm of the number of tokens times the moment). If
+        ``delta=0``, ``"counts"`` limits the number of tokens; that bounds pairs, and triples in the
+        space of words, too.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         One document is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
         released first, at one percent of the budget.
@@ -155,7 +156,8 @@ class PrivateSpectralLDA(
         UMass coherence of the ten words that lead each topic, of those whose pairs were
         released: mean of ``log P(word | a more probable word)``. None after later batches.
     document_length_ : float
-        Mean number of tokens of a document as released: with noise, and clipped.
+        Mean number of tokens of a document as released: with noise, clipped, and without documents
+        of fewer than three if pairs of all words were released.
     clip_norm_ : dict
         Limits in force, public or released.
     privacy_report_ : PrivacyReport

@@ -59,12 +59,14 @@ class Released:
 
 
 def matched(fitted: FittedTopics, released: Released, concentration: Concentration) -> FittedTopics:
-    """Topics, shares and concentration by which steps over drawn documents give `released`."""
+    """Topics, shares and concentration by which steps over drawn documents give `released`.
+
+    `fitted` has the `concentration` of its own topics.
+    """
     k = len(fitted.topics)
     # Of noise alone counts may add up to 0 or less.
     if float((released.scales * released.mean).sum()) <= 0 or k > MOST_TOPICS:
         return fitted
-    fitted = replace(fitted, concentration=concentration(fitted.weights, np.eye(k)))
     task = _Task(fitted, released, concentration)
     best = task.drawn(np.zeros(len(task.moves)))
     # One prior for all draws: slopes of a draw far from the start would not tell how far moves led.
