@@ -133,13 +133,13 @@ class _Task:
     ) -> None:
         self._start, self._released, self._concentration = start, released, concentration
         k, eye = len(start.topics), np.eye(len(start.topics))
-        # (q, k, k): moves. Move m gives topic i `moves[m, i, j]` of topic j, in units of the share
-        # of topic i.
-        each = eye[:, :, None] * eye[:, None]
-        own = np.concatenate([each, eye[:, :, None] * start.weights - each])
+        # Moves of each topic by itself: in size, and towards the mean of all.
+        in_size = eye[:, :, None] * eye[:, None]
+        own = np.concatenate([in_size, eye[:, :, None] * start.weights - in_size])
+        # (q, k, k): move m gives topic i `moves[m, i, j]` of topic j, in units of its own share.
         self.moves = np.eye(k * k).reshape(-1, k, k) if k <= MOST_PAIRED else own
-        # Directions (q, b) that may deviate more: of each topic towards the mean of all, and in
-        # size. Then the usual deviation of a move, a priori.
+        # Directions (q, b) that may deviate more, those of `own`; and the usual deviation of a
+        # move, a priori.
         self._blurs = own.reshape(2 * k, -1).T if k <= MOST_PAIRED else np.eye(2 * k)
         self._spread = defaults.MIXING / (k**0.5 if k <= MOST_PAIRED else 1.0)
         # Directions of words within the span of topics; all have the same noise.
@@ -266,12 +266,13 @@ class _Task:
         k, released = len(self._target), self._released
         mean, covariance, left, halves = sums.moments()
         ones = np.tile(self._ones, k)
-        unit = float(self._target.ravel() @ ones) / max(float(mean @ ones), 1e-300)
-        mean, halves = unit * mean, unit * halves
+        # Give drawn documents as many tokens as were released.
+        factor = float(self._target.ravel() @ ones) / max(float(mean @ ones), 1e-300)
+        mean, halves = factor * mean, factor * halves
         # Totals are as released, whatever moves.
         halves = halves - mean[:, None] * (ones @ halves)[:, None] / float(mean @ ones)
         error = released.variance * np.eye(len(mean))
-        error += unit**2 * (covariance / released.n_units + left / sums.n)
+        error += factor**2 * (covariance / released.n_units + left / sums.n)
         distance = self._target.ravel() - mean
         if k > MOST_PAIRED:  # counts tell no more than moves change
             basis = self._directions()

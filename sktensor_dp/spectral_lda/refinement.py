@@ -197,8 +197,8 @@ def _fit_one_topic(
 ) -> FittedTopics:  # fmt: skip
     """Fit one topic, the word frequencies, by the `frequencies` released before.
 
-    If it `is_final`, one more release takes all budget that steps have left, and is averaged with
-    the first one; else the budget has it back.
+    With `is_final` one more release takes all budget that steps have left, and is averaged with the
+    first one; else that budget is given back.
     """
     mean: Floats = frequencies.value
     sigma: Floats | float = frequencies.sigma

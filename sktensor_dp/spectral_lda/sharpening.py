@@ -32,7 +32,7 @@ def sharpened(fitted: FittedTopics, starts: Floats, n_iter: int) -> FittedTopics
     away = fitted.topics - base
     moved = fitted.topics - starts / np.maximum(starts.sum(axis=1, keepdims=True), 1e-300)
     square = max(float((weights * away**2 / base).sum()), LEAST_SQUARE)
-    along = (weights * moved * away / base).sum() / square
+    along = (weights * moved * away / base).sum() / square  # part of `away` that steps moved
     topics = np.maximum(base + (1 + max(rest * along, 0.0)) * away, LEAST_SHARE * base)
     return replace(fitted, topics=topics / topics.sum(axis=1, keepdims=True))
 
