@@ -80,15 +80,9 @@ class Levels:
         shift = 0.0  # of the middle of the range
         if about is not None:
             # Values less effects have a wider range; effects are centred to keep it narrow.
-            middles = [
-                float(of_mode.means.max() + of_mode.means.min()) / 2 for of_mode in about.effects
-            ]
             half += sum(float(np.ptp(of_mode.means)) / 2 for of_mode in about.effects)
-            shift = -sum(middles)
-            about = replace(about, effects=tuple(
-                replace(of_mode, means=of_mode.means - middle)
-                for of_mode, middle in zip(about.effects, middles, strict=True)
-            ))  # fmt: skip
+            about, middle = _centred(about)
+            shift = -middle
         answer = ask(UnitLevels(half, about, order_of(ask)), pooled, paid_by)
         found_mean, _, found_half = answer.value[:3].tolist()
         # Each unit with values adds `half` to the third sum; others add 0 to all sums. The share of
@@ -113,29 +107,17 @@ class Levels:
         are added to the root and taken from the share. At 0 the root is a posterior mean, and the
         share is shrunk to 1.
         """
-        # In units of half the range. If a share s varies, the mean deviation is sqrt(s) times the
-        # root. Order 1 releases no mean deviation: the share is then 1.
+        # In units of half the range. Order 1 releases no mean deviation: the share is then 1.
         share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)
         means = self.answer.value / (share * self.half)
-        square, of_mean = float(means[1]), means[3] if len(means) > 3 else None
-        # The root has a uniform prior between these ends.
-        least = 2 * LEAST_DEVIATION
-        nearest = float(np.clip(square, least**2, 1.0))
-        ends = max(nearest - 6 * sigma, least**2), min(nearest + 6 * sigma, 1.0)
-        grid = np.linspace(math.sqrt(ends[0]), math.sqrt(ends[1]), 201)
-        logs = -((grid**2 - square) ** 2) / (2 * sigma**2 + LEAST_WEIGHT)
-        if of_mean is not None:  # the mean deviation is any part of the root, from none to all
-            scale = max(sigma, math.sqrt(LEAST_WEIGHT))
-            none, whole = log_ndtr(-of_mean / scale), log_ndtr((grid - of_mean) / scale)
-            logs += whole + np.log(np.maximum(-np.expm1(none - whole), LEAST_WEIGHT) / grid)
-        weights = np.exp(logs - logs.max())
-        mean = float(np.average(grid, weights=weights))
-        deviation = math.sqrt(np.average((grid - mean) ** 2, weights=weights))
-        root = float(np.clip(mean + at * deviation, least, 1.0))
-        if of_mean is None:
+        mean_deviation = means[3] if len(means) > 3 else None
+        mean, error = _posterior_root(float(means[1]), mean_deviation, sigma)
+        root = float(np.clip(mean + at * error, 2 * LEAST_DEVIATION, 1.0))
+        if mean_deviation is None:
             return self.half * root, 1.0
-        part = float(np.clip(of_mean / mean, 0.0, 1.0))
-        variance = (sigma**2 + (part * deviation) ** 2) / mean**2
+        # If a share s varies, the mean deviation is the part sqrt(s) of the root.
+        part = float(np.clip(mean_deviation / mean, 0.0, 1.0))
+        variance = (sigma**2 + (part * error) ** 2) / mean**2
         part = float(np.clip(part - at * math.sqrt(variance), 0.0, 1.0))
         if at:
             return self.half * root, max(part**2, LEAST_SEVERAL)
@@ -164,6 +146,39 @@ class Levels:
         squares = (ratios - seen) ** 2
         totals = np.cumsum(np.exp((squares.min() - squares) / (2 * error**2 + LEAST_WEIGHT)))
         return float(usual * ratios[np.searchsorted(totals, totals[-1] / 2)])
+
+
+def _centred(about: ReleasedEffects) -> tuple[ReleasedEffects, float]:
+    """Effects less the middle of the range that they have in their mode, and the sum of middles."""
+    middles = [float(of_mode.means.max() + of_mode.means.min()) / 2 for of_mode in about.effects]
+    centred = tuple(
+        replace(of_mode, means=of_mode.means - middle)
+        for of_mode, middle in zip(about.effects, middles, strict=True)
+    )
+    return replace(about, effects=centred), sum(middles)
+
+
+def _posterior_root(
+    square: float, mean_deviation: float | None, sigma: float
+) -> tuple[float, float]:
+    """Posterior mean and deviation of the root of the mean variance of units' values.
+
+    In units of half the range: `square` is the released mean variance, and `mean_deviation` the
+    mean of deviations, if it is released; both have noise of deviation `sigma`.
+    """
+    # The root has a uniform prior between these ends.
+    least = 2 * LEAST_DEVIATION
+    nearest = float(np.clip(square, least**2, 1.0))
+    ends = max(nearest - 6 * sigma, least**2), min(nearest + 6 * sigma, 1.0)
+    grid = np.linspace(math.sqrt(ends[0]), math.sqrt(ends[1]), 201)
+    logs = -((grid**2 - square) ** 2) / (2 * sigma**2 + LEAST_WEIGHT)
+    if mean_deviation is not None:  # it is any part of the root, from none to all
+        scale = max(sigma, math.sqrt(LEAST_WEIGHT))
+        none, whole = log_ndtr(-mean_deviation / scale), log_ndtr((grid - mean_deviation) / scale)
+        logs += whole + np.log(np.maximum(-np.expm1(none - whole), LEAST_WEIGHT) / grid)
+    weights = np.exp(logs - logs.max())
+    mean = float(np.average(grid, weights=weights))
+    return mean, math.sqrt(np.average((grid - mean) ** 2, weights=weights))
 
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:

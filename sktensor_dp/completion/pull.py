@@ -24,7 +24,7 @@ LEAST_SQUARE = 1e-130
 
 
 class Pull(NamedTuple):
-    """Posterior of the pull: 1 less the gain, of effects of medians over effects of means.
+    """Posterior of the pull ``1 - g``, g the gain: effects of medians over effects of means.
 
     It is below 0 where medians differ more than means, as where persons are of two opinions, and
     above where they differ less, as where most persons have one value alone.
@@ -59,9 +59,9 @@ class Pull(NamedTuple):
         return math.sqrt(self.weights @ (ratios - 1) ** 2 + of_form**2)
 
     def of_form(self, by_clip: Floats) -> Floats:
-        """Error over effects (n,) if `by_clip` falls with clips as a normal density, not a tail."""
-        normal = ndtri(np.minimum(by_clip, 1.0) / 2).tolist()
-        densities = np.array([math.exp(-(z**2) / 2) for z in normal])
+        """Error over effects (n,) if a clip c leaves the part ``exp(-c^2 / 2)``, not `by_clip`."""
+        clips = ndtri(np.minimum(by_clip, 1.0) / 2).tolist()  # as the part is 2 P(z < c), c < 0
+        densities = np.array([math.exp(-(c**2) / 2) for c in clips])
         return abs(float(self.weights @ self.values)) * (densities - by_clip)
 
     def beyond(self, clip: float | Floats, effects: float) -> Any:
@@ -158,22 +158,35 @@ def measured_pull(
         # The response of a release about effects far off errs, too, by one factor for all rows.
         of_effects = max(float(np.sum(own**2 / variances)) - len(own), 0.0)
         errors.append(variances * (1 + (defaults.PULL_SCALE * far) ** 2 * of_effects))
-    # Variances of effects are those shown over the mean squared gain, so that the coarse grid of
-    # them favours no pair.
-    weights_of_gains = np.array([float(np.sum(1 / of_release)) for of_release in errors])
-    square_gains = np.array(gains)[..., 0].T ** 2 @ (weights_of_gains / weights_of_gains.sum())
-    logs = np.zeros((N_VARIANCES, N_GAINS * N_LACKS))
-    for rows in blocks(shown.shape[1], ROWS_AT_ONCE):
-        # For a row's effect at each pair: its precision by all releases, and that times its mean.
-        fit, product = 0.0, 0.0
-        for own, variances, gain in zip(shown, errors, gains, strict=True):
-            fit = fit + gain**2 / variances[rows]
-            product = product + gain * own[rows] / variances[rows]
-        for place, ratio in enumerate(np.geomspace(LEAST_RATIO, LARGEST_RATIO, N_VARIANCES)):
-            of_effects = (ratio * mean_square + sampling[rows]) / square_gains[:, None]
-            more = 1 + of_effects * fit
-            logs[place] += np.sum(product**2 * of_effects / more - np.log(more), axis=1) / 2
+    logs = _log_likelihoods(shown, gains, errors, sampling, mean_square)
     likelihoods = np.exp(logs - np.max(logs)).sum(axis=0).reshape(N_GAINS, N_LACKS)
     weights = likelihoods @ (1 / (1 + (lacks / defaults.PULL_SCALE) ** 2))
     weights *= prior.weights
     return Pull(pulls, weights / weights.sum())
+
+
+def _log_likelihoods(
+    shown: Floats, gains: Sequence[Floats], errors: Sequence[Floats], sampling: Floats,
+    mean_square: float,
+) -> Floats:  # fmt: skip
+    """Log likelihoods (N_VARIANCES, n_pairs) of the effects `shown` (n, n_rows) by n releases.
+
+    For each release there are `gains` (n_pairs, 1), at pairs of pull and lack, and variances of
+    `errors` (n_rows,). Variances of effects are on a grid, relative to `mean_square`.
+    """
+    # Variances of effects are those shown over the mean squared gain, so that the coarse grid of
+    # them favours no pair.
+    weights = np.array([float(np.sum(1 / of_release)) for of_release in errors])
+    square_gains = np.array(gains)[..., 0].T ** 2 @ (weights / weights.sum())
+    logs = np.zeros((N_VARIANCES, N_GAINS * N_LACKS))
+    for rows in blocks(shown.shape[1], ROWS_AT_ONCE):
+        # For a row's effect at each pair: its precision by all releases, and that times its mean.
+        precision = product = np.zeros((len(square_gains), 1))
+        for own, variances, gain in zip(shown, errors, gains, strict=True):
+            precision = precision + gain**2 / variances[rows]
+            product = product + gain * own[rows] / variances[rows]
+        for place, ratio in enumerate(np.geomspace(LEAST_RATIO, LARGEST_RATIO, N_VARIANCES)):
+            of_effects = (ratio * mean_square + sampling[rows]) / square_gains[:, None]
+            more = 1 + of_effects * precision
+            logs[place] += np.sum(product**2 * of_effects / more - np.log(more), axis=1) / 2
+    return logs
