@@ -62,11 +62,15 @@ def of_modes(modes: Sequence[int], n_shared: int, by: str = "of") -> str:
     return f"{by} mode {f' and {by} mode '.join(map(str, modes))}" if n_shared > 1 else ""
 
 
+def words_for_rows(modes: Sequence[int], n_shared: int, rows: str = "rows") -> str:
+    """Words for rows of some of `n_shared` modes: "rows of mode 1", or "rows" of the only one."""
+    return f"{rows} {of_modes(modes, n_shared)}".strip()
+
+
 def on_noise(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
     """Sentences, if any, on those of `n_shared` modes in which noise hides chains."""
-    rows = f"rows {of_modes(modes, n_shared)}".strip()
     said = f"{NOT_MEASURED}{IN_VAIN}{{rows}}."
-    return (said.format(rows=rows),) if modes else ()
+    return (said.format(rows=words_for_rows(modes, n_shared)),) if modes else ()
 
 
 def on_alone(shares: Mapping[int, float], n_shared: int) -> tuple[str, ...]:
@@ -75,8 +79,7 @@ def on_alone(shares: Mapping[int, float], n_shared: int) -> tuple[str, ...]:
     `shares` are the shares of these persons by mode.
     """
     return tuple(
-        f"Of the weight that tells {f'rows {of_modes([mode], n_shared)}'.strip()} apart "
-        f"{share:.0%} {ALONE}"
+        f"Of the weight that tells {words_for_rows([mode], n_shared)} apart {share:.0%} {ALONE}"
         for mode, share in shares.items()
     )
 
@@ -101,7 +104,7 @@ def are_unmeasured(notes: Sequence[str]) -> bool:
 
 def on_kept(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
     """Sentence, if any, on those of `n_shared` modes that persons were found to keep to."""
-    return (KEPT.format(f"rows {of_modes(modes, n_shared)}".strip()),) if modes else ()
+    return (KEPT.format(words_for_rows(modes, n_shared)),) if modes else ()
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,8 @@ class Chains:
         if not hidden.any():
             return ""
         said = NOT_MEASURED + self._way_out(hidden)
-        return said.format(rows=f"{rows} {self._of_modes(hidden)}".strip())
+        modes = self._shared
+        return said.format(rows=words_for_rows(modes[hidden].tolist(), len(modes), rows))
 
     def on_fit(
         self, model: SharedModel, plan: PersonPlan, notes: Sequence[str]
@@ -170,15 +174,15 @@ class Chains:
             return said + IF_ALONE if (said := self._on_hidden(hidden, rows)) else ""
         if not hidden.any():
             return f"{BY_CHANCE}{PANEL}{MEASURED}.{PARTS}{IF_ALONE}".format(rows=rows)
-        of_hidden = f"{self._of_modes(hidden, 'in')} {HIDDEN}{self._way_out(hidden)}"
-        said = f"{PANEL}{self._of_modes(measured, 'in')} {MEASURED}; {of_hidden}{PARTS}"
+        of_hidden = f"{self._in_modes(hidden)} {HIDDEN}{self._way_out(hidden)}"
+        said = f"{PANEL}{self._in_modes(measured)} {MEASURED}; {of_hidden}{PARTS}"
         by_chance = BY_CHANCE.format(rows=f"{rows} of each mode")
         return by_chance + said.format(rows=rows) + IF_ALONE
 
     def on_panel(self, error: float, rows: str = "rows") -> str:
         """Sentence on the `error` of the change from the first row of the last mode to the last."""
-        n_shared = len(self.shape) - 1
-        rows = f"{rows} {of_modes([n_shared], n_shared)}".strip()
+        n_shared = len(self.shape) - 1  # which is the number of the last mode
+        rows = words_for_rows([n_shared], n_shared, rows)
         if not self.panel_is_hidden:
             return OF_PANEL.format(rows=rows, stays=self.stays, error=error)
         last = np.arange(n_shared) == n_shared - 1
@@ -211,10 +215,10 @@ class Chains:
         norms = np.array([norm_in_rows(each, n_rows, n_cells) for n_rows in lengths.tolist()])
         return np.stack([each * lengths / n_cells, (each / norms) ** 2])
 
-    def _of_modes(self, mask: NDArray[np.bool_], by: str = "of") -> str:
-        """Words, as by `of_modes`, for the shared modes in `mask`."""
+    def _in_modes(self, mask: NDArray[np.bool_]) -> str:
+        """Words for the shared modes in `mask`, such as "in mode 1"."""
         modes = self._shared
-        return of_modes(modes[mask].tolist(), len(modes), by)
+        return of_modes(modes[mask].tolist(), len(modes), "in")
 
     def _planned(self, epsilon: float, n_units: int) -> tuple[bool, NDArray[np.bool_]]:
         """True if a fit of `n_units` at `epsilon` seeks components; mask of modes it measures."""
