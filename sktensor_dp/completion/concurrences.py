@@ -90,7 +90,7 @@ def are_kept_to(sums: Floats, sigma: float) -> bool:
     roots = np.sqrt(np.maximum(sums.sum(axis=1), sigma * math.sqrt(len(sums)) + LEAST_WEIGHT))
     values = np.linalg.eigvalsh((sums + sums.T) / 2 / np.multiply.outer(roots, roots))
     noise = sigma * math.sqrt(np.mean(roots**-4.0))
-    # The largest eigenvalue is 1, with the roots as its vector. Along the axis of the second one,
+    # The largest eigenvalue is about 1, with the roots as its vector. Along the axis of the second,
     # v, units compare 1 - v of what they would by chance.
     return bool(beyond_noise(values, noise)[-2] > 1 / 2)
 

@@ -146,7 +146,8 @@ def errors_of_releases(
     distances = np.minimum(distances, LARGEST_ERROR)
     own_moves = _square_distances((row_weights * counts**2 * about) @ about.T)
     by_moves = np.stack([_square_distances(missed), own_moves])
-    # The part of `missed` is 1 at most, where each row of this mode meets a single row of another.
+    # At most all of `missed`, times squared counts: as if each row of this mode met a single row of
+    # another mode.
     part = min(_part_by_first(distances, by_noise, by_moves), float(row_weights @ counts**2))
     shift = np.stack([release.shift * counts for release in releases])
     pulled = np.stack([release.pulled * counts for release in releases])
@@ -242,6 +243,6 @@ def _constants(sums: Floats, counts: Floats, row_weights: Floats) -> Floats:
 
 
 def _square_distances(products: Floats) -> Floats:
-    """Squared distances (n, n) of vectors from their products with each other."""
+    """Squared distances (n, n) between n vectors, from their inner `products` (n, n)."""
     squares = products.diagonal()
     return np.add.outer(squares, squares) - 2 * products

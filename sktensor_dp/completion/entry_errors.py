@@ -44,7 +44,7 @@ def entry_errors(
     """Expected errors of `n_observed` entries, where one value is the unit."""
     residual = assumed.about_biases  # variance
     n_components = min(assumed.n_given or assumed.n_components, rank)
-    # Of one component.
+    # Variance of values that one component explains.
     variance = assumed.component_share * assumed.deviation**2 / max(n_components, 1)
     per_row = [n_observed / n for n in shape]  # entries of a row of each mode
     cosines = [0.0] * len(shape)  # squared cosine of true and fitted factors of each mode
@@ -73,7 +73,7 @@ def entry_errors(
         per_row[0], [variance * cosine] * n_components, residual, assumed.bias_deviation**2
     )
     folded = math.sqrt(of_row + math.fsum(biases[1:]))
-    # Below the threshold of a spiked model cosines fall to 0, at the threshold as 1 / ITERATIONS.
+    # At the threshold of a spiked model iterated cosines fall as 1 / ITERATIONS, below it faster.
     are_seen = math.prod(cosines) > 1 / ITERATIONS
     if plan.with_pairs:
         are_seen = variance * cosine > 0

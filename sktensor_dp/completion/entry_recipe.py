@@ -167,7 +167,7 @@ def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
     core = None if isinstance(model, CPCompletion) else model.core
     rows = Jacobian(index_set, model.factors, core).rows(mode)
     # Without components, or if noise made numbers that no query allows, keep the model of released
-    # values. These alone decide, so that not to use a release that was paid for shows nothing.
+    # values. As these alone decide, it tells nothing more that a release is paid for and not made.
     if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
         return model
     # Derivatives in the last factor leave CP's weights out: multiply the factor by them, which then
@@ -256,9 +256,9 @@ def _with_sampled_weights(
     effects: Sequence[SharedEffects], components: SharedComponents, index_set: IndexSet,
     level_variance: float,
 ) -> tuple[list[SharedEffects], float]:  # fmt: skip
-    """Effects whose errors count that rows of the first mode are a sample of weights.
+    """Effects whose errors also count the sampling of weights of rows of the first mode.
 
-    Also returns the variance of the average values of such rows.
+    Also returns the variance of the average values of these rows.
     """
     n_rows = int((index_set.counts[0] > 0).sum())
     shares = [counts / index_set.n_entries for counts in index_set.counts[1:]]

@@ -461,8 +461,8 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         n_observed : int
-            Number of entries to come. With a ``unit_mode`` each unit is assumed to have one, as
-            far as they go, and further ones to belong to random units.
+            Number of entries to come. With a ``unit_mode`` each unit is assumed to have one, if
+            there are enough; all further ones belong to random units.
         shape : sequence of int, optional
             Number of rows of each mode; by default the parameter ``shape``.
         deviation : float, optional
@@ -471,8 +471,8 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             the width at most: take that.
         bias_deviation : float, optional
             Standard deviation of biases, one number for all modes. By default .4 of `deviation`, or
-            less where components leave less, and biases of two modes alone explain variance of
-            values.
+            less if components leave less; then only two modes have biases that explain variance of
+            values, else all have.
         component_share : float, optional
             Share of components in the variance of values, divided equally among as many as the
             rank: forecast at the rank that you expect, also if a fit asks for more. By default .08

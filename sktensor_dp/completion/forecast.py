@@ -265,7 +265,7 @@ class CompletionForecast(InvertibleForecast):
             def with_each(each: int) -> bool:
                 return self._again(n_observed=each * n_units).finds_components
 
-            # Seeking depends on no number of entries, of which a panel leaves no choice.
+            # Whether a fit seeks components does not depend on `each`, and a panel fixes `each`.
             if self.seeks_components and question.numbers["stays"] is None:
                 least_by_change["each"] = least_number(with_each, most=n_cells // n_units)
         helping = {

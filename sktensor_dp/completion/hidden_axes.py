@@ -42,12 +42,15 @@ class HiddenAxes:
         if not hidden.any():
             return None
         directions, coefficients = axes / roots, axes * roots
-        fourth = [np.sum(np.subtract.outer(one, one) ** 4) / 4 for one in directions.T[hidden]]
+        # Along an axis x units compare the sum of S_rs (x_r - x_s)^2 / 2, S_rs the released sums:
+        # its variance by noise of deviation 1.
+        variances = [np.sum(np.subtract.outer(x, x) ** 4) / 4 for x in directions.T[hidden]]
         others = np.where(hidden, 0.0, values)
         return cls(
-            directions[:, hidden], coefficients[:, hidden], 1 - values[hidden],
-            sigma * np.sqrt(fourth), sigma / math.sqrt(2) * (1 - weights / weights.sum()) / weights,
-            (directions * others) @ coefficients.T,
+            directions[:, hidden], coefficients[:, hidden], compared=1 - values[hidden],
+            noise=sigma * np.sqrt(variances),
+            noise_of_row=sigma / math.sqrt(2) * (1 - weights / weights.sum()) / weights,
+            beyond=(directions * others) @ coefficients.T,
         )  # fmt: skip
 
     def laws(self) -> list[Floats]:

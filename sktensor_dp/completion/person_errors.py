@@ -245,8 +245,8 @@ def _errors_of_rounds(
     rounds, half, mus = len(usual_mus), 1 / 2, usual_mus + more_mus
     about, by_effects = assumed.about_biases, assumed.bias_deviation**2
     of_values = math.sqrt(about + by_effects)
-    least, share = residual_clip(of_values, half), ratio_to_largest(of_values, half)
-    apart = float(mean_to_median(share, assumed.bias_deviation, half))
+    least, ratio = residual_clip(of_values, half), ratio_to_largest(of_values, half)
+    apart = float(mean_to_median(ratio, assumed.bias_deviation, half))
     pull = Pull.prior(share_varied=1.0)  # the forecast has no measurement of it
     errors: list[_RoundErrors] = []
     by_clip: list[float] = []
@@ -328,7 +328,8 @@ class _Search:
         # Of values about a unit's level, to which the assumed variance of a component is relative.
         n_shared = assumed.n_biased - 1
         self._variance = self._residual + n_shared * assumed.bias_deviation**2
-        # Entries that tell a unit's weights, and as many by residuals of that variance.
+        # Entries that tell a unit's weights: their number, and the one that counts where variances
+        # of components are relative to `_variance`.
         self._telling = telling_entries(math.sqrt(each))
         self._assumed_telling = self._telling * self._variance / self._residual
         self._n_trial = trial_sweeps(plan.n_sweeps)
@@ -371,8 +372,8 @@ class _Search:
                 return None
         snr = self._snr_of_weight()
         share = self._is_found(by_chance) * self._share_of_one * self.overlaps
-        # A unit's weights keep s / (1 + s) of their variance, s = snr / (1 - total), as residuals
-        # lack what components explain.
+        # A unit's weights keep s / (1 + s) of their variance, with s = snr / (1 - total), as
+        # residuals lack what all components explain: the total of the shares.
         return self._residual * float(np.sum(share * snr / (1 + snr - share.sum())))
 
     def _add_sweep(self, step: int) -> Floats:

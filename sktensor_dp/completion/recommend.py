@@ -84,7 +84,7 @@ def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
             f"mode must not be {mode}, that of units: nothing was released by which units could be "
             "compared."
         )
-    if model.components is None:  # an error of `profiles`
+    if model.components is None:  # for which `profiles` raises
         return np.zeros((1, 1)), np.zeros((1, 1))
     place = mode - (mode > model.unit_mode)
     factors = model.components.factors

@@ -496,7 +496,7 @@ class SharedBiases:
     ) -> EffectRelease:
         """Average of all releases so far, extrapolated to the fixed point of all `biases`.
 
-        `weight_each` is the mean weight of an entry.
+        `weight_each` is the mean weight of an entry. `share_alone`, the pull and the line are set.
         """
         place = biases.index(self)
         others = [*biases[:place], *biases[place + 1 :]]
@@ -549,7 +549,7 @@ class SharedBiases:
     def _compared(
         self, release: EffectRelease, comparison: _Comparison, weight_each: float, last: bool
     ) -> EffectRelease:
-        """Averaged `release`, with the effects that would leave its residuals as estimates."""
+        """Average `release`, with the effects that would leave its residuals as estimates."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         sampling = weight_each * (release.spread / release.response) ** 2 / counts
         own_noise = release.noise(counts) ** 2
@@ -582,9 +582,10 @@ class SharedBiases:
         assert known is not None
         assert known.hidden is not None
         assert weights is not None
-        # Laws say how noise in concurrences moves all rounds: it is no error of each beside.
+        # Laws count how noise in concurrences moves all rounds together: subtract it from `noise`.
         by_comparison = np.einsum("ij,jik,kj->j", weights, comparison.errors, weights)
         noise = np.maximum(noise - by_comparison, 0.0)
+        # (n_rows, n_rows): for each row, the effects that its average of releases was about.
         about = weights.T @ np.stack([past.release.about for past in self._rounds])
         return solved_by_laws(
             known.hidden, comparison.part,
@@ -597,7 +598,7 @@ class SharedBiases:
     def _without_pull(
         self, linear: Sequence[EffectRelease], weight_each: float, of_others: Floats
     ) -> list[EffectRelease]:
-        """Releases of effects divided by their gains, by which they estimate effects of means.
+        """Releases of effects divided by their gains, which show effects of means; set the pull.
 
         `of_others` (n,) are mean squares of the errors of other modes' effects in each release.
         """
@@ -642,7 +643,7 @@ class SharedBiases:
         self, release: EffectRelease, linear: Sequence[EffectRelease],
         biases: Sequence["SharedBiases"], weight_each: float,
     ) -> EffectRelease:  # fmt: skip
-        """Averaged `release` of `linear` ones, its effects extrapolated to the fixed point."""
+        """Average `release` of `linear` ones, its effects extrapolated to the fixed point."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         line = self._line = self._line_of(release, linear, counts, biases, weight_each)
         if line is None:
@@ -659,7 +660,7 @@ class SharedBiases:
         largest = kernel_defaults.LEVEL_VARIANCE * (self.values.deviation / self.half) ** 2
         means, variances = fixed_point(lines, positions, least, largest)
         place_on_line = release.estimates(counts) @ line.coefficients
-        # With one mode noise may have chosen the line: step by the part of moves beyond it.
+        # With one mode noise may have chosen the line: step by the part of moves beyond noise.
         direction = line.direction * (line.part if len(biases) == 1 else 1.0)
         steps = (self.half * means[lined.index(self)] - place_on_line) * direction
         # Releases hardly respond to effects farther off than a deviation of residuals.
