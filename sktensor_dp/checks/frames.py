@@ -14,13 +14,14 @@ from sktensor_dp.checks.errors import call_unquoted
 BACKENDS = ("pandas", "polars", "pyarrow")
 # Packages whose collections are lazy.
 DASK = ("dask", "dask_expr")
-LAZY = (
-    dependencies.is_polars_lazyframe,
-    dependencies.is_narwhals_lazyframe,
-    dependencies.is_duckdb_relation,
-    dependencies.is_pyspark_dataframe,
-    dependencies.is_pyspark_connect_dataframe,
-)
+# Lazy queries of other packages, by a test of their type, and the method that computes a table.
+LAZY = {
+    dependencies.is_polars_lazyframe: "collect",
+    dependencies.is_narwhals_lazyframe: "collect",
+    dependencies.is_duckdb_relation: "df",
+    dependencies.is_pyspark_dataframe: "toPandas",
+    dependencies.is_pyspark_connect_dataframe: "toPandas",
+}
 
 # Kinds of data are recognised by type, not by attributes: any column of a data frame is an
 # attribute too.
@@ -67,12 +68,13 @@ def refuse_other_row_order(X: object, beside: object, name: str = "groups") -> N
 
 def refuse_lazy(data: object, name: str) -> None:
     """Raise TypeError for a lazy query that has no data yet, such as a ``LazyFrame`` of polars."""
-    if any(is_lazy(data) for is_lazy in LAZY):
-        kind = type(data)
-        raise TypeError(
-            f"{name} is a {kind.__module__.split('.')[0]}.{kind.__name__}, which is not computed "
-            f"yet. Pass {name}.collect()."
-        )
+    for is_lazy, compute in LAZY.items():
+        if is_lazy(data):
+            kind = type(data)
+            raise TypeError(
+                f"{name} is a {kind.__module__.split('.')[0]}.{kind.__name__}, which is not "
+                f"computed yet. Pass {name}.{compute}()."
+            )
 
 
 def _wrapped(data: object, name: str) -> Any:

@@ -1,6 +1,8 @@
 """Tables and columns of pandas, polars and pyarrow, in and out."""
 
 import datetime
+import sys
+import types
 from functools import partial
 
 import dask.array as da
@@ -108,6 +110,18 @@ def test_tables_that_are_not_computed_are_refused_before_a_charge():
         with pytest.raises(TypeError, match=rf"{name} is a polars.LazyFrame.*\.collect\(\)"):
             fit()
     assert budget.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "compute"),
+    [("duckdb", "DuckDBPyRelation", "df"), ("pyspark.sql", "DataFrame", "toPandas")],
+)
+def test_lazy_queries_are_told_how_they_are_computed(monkeypatch, module, name, compute):
+    # Stand-ins: neither package is installed.
+    lazy = type(name, (), {"__module__": module})
+    monkeypatch.setitem(sys.modules, module, types.SimpleNamespace(**{name: lazy}))
+    with pytest.raises(TypeError, match=rf"X is a {module[:6]}.*Pass X\.{compute}\(\)"):
+        topics().fit(lazy())
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "Float64", "int64[pyarrow]", "double[pyarrow]"])
