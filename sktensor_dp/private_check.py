@@ -169,29 +169,29 @@ class InputCheck(HasAccountant):
         If `groups` are given, one more column marks units of several rows; if `lengths` are, one is
         the logarithm of the unit's length. Copies of `ALL` are the last ones.
         """
-        flags = _flags(matches)
-        sizes = None if lengths is None else _lengths(lengths, len(flags))  # of rows, then units
+        columns = _flags(matches)
+        sizes = None if lengths is None else _lengths(lengths, len(columns))  # of rows, then units
         labels = None
         for one in matches.values():  # each must have its rows in the order of the same labels
-            labels = checked_groups(groups, one, len(flags), self.neighbours)
-        units = Units.single(len(flags))
+            labels = checked_groups(groups, one, len(columns), self.neighbours)
+        units = Units.single(len(columns))
         if labels is not None:
             order, units = Units.gathered(labels)
-            flags = flags if order is None else flags[order]
+            columns = columns if order is None else columns[order]
             has_several = np.repeat(units.sizes > 1, units.sizes)
-            flags = np.column_stack([flags, has_several])
+            columns = np.column_stack([columns, has_several])
             if sizes is not None:
                 sizes = sizes if order is None else sizes[order]
                 sizes = np.repeat(np.add.reduceat(sizes, units.starts[:-1]), units.sizes)
         if sizes is not None:
             log_lengths = np.log1p(np.minimum(sizes, LONGEST)) / LOG_LONGEST
-            flags = np.column_stack([flags, log_lengths])
+            columns = np.column_stack([columns, log_lengths])
         # As many copies as other columns: the mean of their noise is as small as if there were two
         # columns alone, and that of the others larger by the root of 2.
         strict = [place for place, name in enumerate(matches) if name not in self.may_fail]
-        passes_all = flags[:, strict].all(axis=1, keepdims=True)
-        copies = np.repeat(passes_all, flags.shape[1] * (len(strict) > 1), axis=1)
-        return HeldOutChunk(np.column_stack([flags, copies]), y=None, units=units)
+        passes_all = columns[:, strict].all(axis=1, keepdims=True)
+        copies = np.repeat(passes_all, columns.shape[1] * (len(strict) > 1), axis=1)
+        return HeldOutChunk(np.column_stack([columns, copies]), y=None, units=units)
 
     def _plan(self, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the one release, at the check's or another epsilon."""
@@ -269,7 +269,8 @@ class InputCheck(HasAccountant):
             if SEVERAL_ROWS in {*self.fractions} - {*self.may_fail}:
                 needed[SEVERAL_ROWS] = 2 * self.sigma
         all_but = 1 - most_failing(self.sigma_of_all, self.n_units)
-        if strict and self.fractions[ALL if ALL in self.fractions else strict[0]] <= all_but:
+        joint = [ALL] if ALL in self.fractions else strict  # then there is one test, or none
+        if joint and self.fractions[joint[0]] <= all_but:
             failing = self._beyond(strict, self.sigma).items()
             names = [name for name, x in failing if 1 - x <= all_but] or [ALL]
             needed |= dict.fromkeys(names, all_but)
@@ -467,8 +468,9 @@ def check_inputs(
     ``matching_rows``, whose noise has a standard deviation of ``sqrt(n_tests) / (n mu)`` for `n`
     units (with groups one test more, with lengths one more), or, with several tests not in
     `may_fail`, ``sqrt(2 n_tests) / (n mu)``, and ``sqrt(2) / (n mu)`` of rows that pass all of
-    these; and ``unit_count`` where their number is private. *Not covered*: tests whose answer for
-    a row depends on other rows.
+    these. Where their number is private, these deviations are half as large, the noise of
+    ``unit_count`` is added, and `mu` is what that leaves. *Not covered*: tests whose answer for a
+    row depends on other rows.
 
     Examples
     --------

@@ -25,7 +25,7 @@ MIXING = (
 
 
 def level_of_caller() -> int:
-    """Stack level, for ``warnings.warn``, of the caller's line outside this package."""
+    """Stack level, for ``warnings.warn``, of the nearest caller that is of no package in `OWN`."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OWN:
         frame, level = frame.f_back, level + 1

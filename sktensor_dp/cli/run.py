@@ -208,7 +208,10 @@ class Run:
         return f"{number}{' (assumed, the true number is private)' * self.number_is_private}"
 
     def charge(self, epsilon: float) -> LedgerEntry:
-        """Charge of a run at `epsilon`, or of those of its steps that are not paid for."""
+        """Charge of a run at `epsilon`, or of those of its steps that are not paid for.
+
+        A model that is added to paid ones gets all of `epsilon`.
+        """
         if self.used.models and (self.is_paid or not self.used.adds):
             models = self.changed(epsilon=epsilon).models
             unpaid = [model for name, model in models.items() if name not in self.used.models]

@@ -61,8 +61,9 @@ from sktensor_dp.topic_page.page import Topic
 # Number of words of a text that is assumed if nobody says it; and the least number of different
 # words that texts are assumed to have, whether the run may use as many or not.
 LENGTH, WORDS = 100, 2000
-# Fractions of the budget for words and topics, and, with --by, for shares of topics by group.
-WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
+# Fraction of the budget for shares of topics by group, with --by; and of its rest for words: topics
+# get what is left.
+BY_FRACTION, WORDS_FRACTION = 0.2, 0.3
 LIKELY_FEW = VERDICTS[2]
 
 

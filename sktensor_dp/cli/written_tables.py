@@ -33,8 +33,8 @@ def differences(
     Nine times in ten all that are clear differ, if errors are normal.
     """
     n_known = max(int(np.isfinite(errors).sum()), 1)
-    reach, together = (float(ndtri(1 - 0.05 / n)) * errors for n in (1, n_known))
-    numbers = (found, found - reach, found + reach, np.abs(found) > together)
+    reach, reach_of_all = (float(ndtri(1 - 0.05 / n)) * errors for n in (1, n_known))  # Bonferroni
+    numbers = (found, found - reach, found + reach, np.abs(found) > reach_of_all)
     columns = (*named.values(), *(one.tolist() for one in numbers))
     head = [*named, "difference", "low", "high", "clear"]
     return [head, *map(list, zip(*columns, strict=True))]

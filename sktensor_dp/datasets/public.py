@@ -14,7 +14,7 @@ def load_docstrings(
 ) -> list[str]:
     """Read the docstrings of installed packages: a public collection of texts.
 
-    A collection to try private methods on, about 6,300 texts with the default arguments. Source
+    A collection to try private methods on, about 6,000 texts with the default arguments. Source
     files are parsed, never imported; test suites are left out, and a text that occurs several
     times is kept once.
 

@@ -46,9 +46,10 @@ from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.tensor.arrays import Floats
 
 # Public probability of each word that a vocabulary lacks, about that of a rare word of a language.
-# Scores of texts are clipped at its logarithm.
+# Scores of texts are clipped at its logarithm by default.
 UNKNOWN_WORD = 1e-5
-# Log-likelihood per token is clipped at this multiple of that of equally likely words.
+# Log-likelihood per token of counts is clipped by default at this multiple of that of equally
+# likely words.
 WORST_TOKEN = 2.0
 AT_END = (
     "The score lies at an end of its bounds: nearly all rows are clipped to it, or refused by the "

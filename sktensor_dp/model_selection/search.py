@@ -452,8 +452,9 @@ class PrivateSearchCV(
             set_budgets(steps, request.cost, self.step_fractions, request.delta)
             *before, last = steps.values()
             columns = n_features
-            # A step that learns a vocabulary says about how many words it will have.
-            if columns is None and before and before[-1].get_params().get("vocabulary", 0) is None:
+            parameters = before[-1].get_params() if before else {}
+            learns_words = "vocabulary" in parameters and parameters["vocabulary"] is None
+            if columns is None and learns_words:
                 columns = before[-1].forecast(n_fitted, **options).n_words
             if (expected := last._forecast_verdict(n_fitted, columns, **options)) is not None:
                 verdict, sentences = expected
