@@ -134,8 +134,8 @@ class InputCheck(HasAccountant):
             answer = ask(query)
         self.n_units = ask.n_units
         report = ask.report()
-        # Where the divisor is a noisy count, too, it changes a fraction by at most the middle (the
-        # largest distance from the middle) times its own relative error.
+        # Noise of the count, by which sums are divided, changes a fraction by its distance from the
+        # middle, which is one half at most, times the count's relative error.
         self.count_sigma = sum(row.sigma for row in report.rows if row.name == COUNT)
         by_count = query.middle * self.count_sigma / self.n_units
         self.sigma = math.hypot(answer.sigma, by_count)

@@ -81,7 +81,7 @@ class Folder:
         # Budget that the run will have once it begins, and the balance with it.
         self._budget = self._balance_before.epsilon if wanted is None else wanted
         self._balance = replace(self._balance_before, epsilon=self._budget)
-        # Else the first run of a folder sets the budget: what it costs.
+        # False where the first run of the folder is to set the budget, by what it costs.
         self._has_budget = self._existed or wanted is not None
         self._spent_before, _ = self.ledger.total()
         self._n_paid_before = self._n_paid()

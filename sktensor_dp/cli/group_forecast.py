@@ -141,7 +141,7 @@ class GroupForecast(NamedTuple):
         return _range(min(reaches), max(reaches))
 
     def _reaches(self, *, noise: bool, apart: bool) -> list[float]:
-        """Reaches of 90 % intervals, for each topic and for the least and largest noise."""
+        """Reaches of 90 % intervals for each topic and each of `_ends`; options as of `_reach`."""
         of_noise, reaches = self._noise_of_shares() * noise, []
         for factor, deviation, mixed, hidden in self.topics:
             if apart:

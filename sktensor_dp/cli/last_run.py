@@ -262,7 +262,7 @@ def _source(run: Run, made: Manifest) -> str:
 def _changed_settings(
     run: Run, asked: Mapping[str, str], made: Manifest, *, number_counts: bool
 ) -> list[str]:
-    """Names of settings that changed, without those on which nothing that is paid for depends.
+    """Names of changed settings on which something depends that is paid for.
 
     The number of topics or groups is one of them if `number_counts`.
     """
@@ -270,13 +270,13 @@ def _changed_settings(
     if not any(name in asked for name in run.added_settings):
         ignored |= {*run.added_settings}
     elif made.finished and any(name in made.asked for name in run.added_settings):
-        ignored |= {"epsilon"}  # another one alone pays for the same step again
+        ignored |= {"epsilon"}  # a change of it alone would pay for the same step again
     names = [name for name in {**made.asked, **asked} if name not in ignored]
     return [name for name in names if made.asked.get(name) != asked.get(name)]
 
 
 def _settings_in_words(names: Sequence[str], made: Manifest) -> list[str]:
-    """Settings of these names as a run had them; without any but lists, that lists differ."""
+    """Settings of these names as a run had them; if all are lists, a sentence that lists differ."""
     told = [
         f"{name.replace('_', ' ')}: {made.asked.get(name, 'not given')}"
         for name in names

@@ -294,11 +294,10 @@ class Topics(Run):
         return f"at most {self.options.words:,}"
 
     def verdict(self) -> str:
-        """Verdict of the forecast.
+        """Verdict of the forecast; "too few" where noise would hide how many texts groups have.
 
-        Too few where noise would hide how many texts groups have; where the run adds shares by
-        group, likely too few if noise would hide those of all topics that were found, and enough
-        if their intervals are no wider than shares are large.
+        Where shares by group are added to topics found, it is "likely too few" if noise would hide
+        all shares, "enough" if no interval is wider than the average share, else "may be enough".
         """
         if self.used.adds:
             noise = cached_noise_of_seen(self.models["topics"])
@@ -584,7 +583,7 @@ class Topics(Run):
         Return the name of the file; ValueError if the one that is there names its texts, and this
         run only numbers them.
         """
-        # Of another file than that of the models, whose shares would be replaced.
+        # Texts of another file than that of the models have a name of their own, to replace none.
         name = name_of(self.file_name if self.used.source else "")
         labels = TextLabels(self._ids, self.options.id or "text")
         write_shares(folder, name, self.models["topics"], self._counts, labels)

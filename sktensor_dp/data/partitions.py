@@ -121,7 +121,7 @@ class DaskPartitions(PartitionedSource):
             sent = dask.delayed(query, pure=False, traverse=False)
             (result,) = dask.compute(self._tree(sent))
             return result
-        if self._kept:
+        if self._kept:  # by the first sum; later ones find the parts on the cluster
             self._parts, self._kept = list(client.persist(self._parts)), False
         return self._sum_on(client, query)
 

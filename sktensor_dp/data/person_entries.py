@@ -82,7 +82,10 @@ class PersonChunks(ValueRange):
         return np.asarray(1 / np.bincount(self.unit_of_entry)[self.unit_of_entry])
 
     def pairs(self, mode: int) -> tuple[Integers, Integers]:
-        """Index of the (unit, row of `mode`) pair of each entry, and the unit of each pair."""
+        """Index (n_entries,) of the pair of each entry, and unit (n_pairs,) of each pair.
+
+        A pair is a unit with a row of `mode`.
+        """
         if mode not in self._pairs:
             units, rows = self.unit_of_entry, self.coordinates[:, mode]
             if len(self.shape) == 2:  # entries are distinct

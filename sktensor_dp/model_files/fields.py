@@ -43,7 +43,7 @@ def as_json(value: object, arrays: Arrays, where: str) -> Any:
     if isinstance(value, Mapping):
         return {"mapping": [as_json(list(pair), arrays, where) for pair in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.name in NUMBERS:
-        # Convert to the machine's byte order, which files have.
+        # To the machine's byte order, which the writer of the file expects.
         plain = np.asarray(value, dtype=value.dtype.newbyteorder("="))
         return {"array": arrays.add(plain, where)}
     if isinstance(value, np.ndarray) and all(type(item) is str for item in value):

@@ -181,8 +181,8 @@ def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tu
     if set_aside > 0:
         if cost.delta == 0:
             raise BudgetError(NOT_PLANNED)
-        # The fit sets ``set_aside * delta`` aside, at most `cost.delta`: its delta is at most
-        # ``cost.delta / set_aside``, and the rest of it is for noise.
+        # The fit sets ``set_aside * delta`` aside, which must not exceed `cost.delta`: its delta is
+        # at most ``cost.delta / set_aside``, and what it does not set aside is for noise.
         most_for_noise = cost.delta / set_aside - cost.delta
         epsilon, delta_for_noise = as_parameters(PrivacyCost(mu=cost.mu), most_for_noise)
         return epsilon, delta_for_noise / (1 - set_aside)
