@@ -337,7 +337,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
 
     @property
     def in_brief(self) -> str:
-        """Say how many components were found, and how far averages of rows err and differ."""
+        """Say how many components were found, and how far averages of rows differ."""
         n_modes, most = len(self.shape_), self._most_components(self._ranks)
         said = [f"Components found: {self.n_components_} of {most}."] if most > 0 else []
         said.append(f"The mean errs by {self.mean_error_:.2g} (standard error).")
@@ -346,8 +346,9 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         for mode, effects in zip(modes, self._shared.effects, strict=True):
             hidden = "; noise hides how they differ" if effects.is_hidden else ""
             said.append(
-                f"Averages of {names[mode]} differ by {np.std(self.biases_[mode]):.2g} (deviation) "
-                f"and err by {np.median(self.bias_errors_[mode]):.2g} (median){hidden}."
+                f"Averages of {names[mode]} differ by {np.std(self.biases_[mode]):.2g} "
+                "(deviation), and differences from the mean err by "
+                f"{np.median(self.bias_errors_[mode]):.2g} (median){hidden}."
             )
         return " ".join(said)
 

@@ -155,8 +155,8 @@ def test_public_names_are_counted_on_a_page_and_models_named_where_no_statement_
     assert "- found by the check: no model keeps that: ask for what it printed\n" in page
     shows = (
         r"- what it shows: The mean errs by 0\.\d+ \(standard error\)\. Averages of item differ by "
-        r"0\.\d+ \(deviation\) and err by 0\.\d+ \(median\)(; noise hides how they differ)?\. "
-        r"Averages of shop differ by 0\.\d+ "
+        r"0\.\d+ \(deviation\), and differences from the mean err by 0\.\d+ \(median\)"
+        r"(; noise hides how they differ)?\. Averages of shop differ by 0\.\d+ "
     )
     assert re.search(shows, page)
     assert re.search(r"\n- sums over units of their clipped residuals .*\(\d+ times\)\n", page)
