@@ -23,6 +23,7 @@ from sktensor_dp.completion.shared_biases import (
     add_errors_of_deviation,
     cell_weights,
     entries_each,
+    fit_all,
     fit_by_corrected_deviation,
     order_of,
     residual_variance,
@@ -205,8 +206,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         biases[plan.place_of_longest].release(
             biases, pooled=plan.sweeps_for_biases, paid_by=SharedFactorSums, precision=precision
         )
-        for bias in biases:
-            bias.fit(biases)
+        fit_all(biases)
         level = release_level(ask, biases, 1, SharedFactorSums)
     residual = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation_and_share)
@@ -264,14 +264,12 @@ def release_rounds(
                     of_mode.release_concurrences()
                 else:
                     more[place] = plan.round_by_concurrences(place)
-            for bias in biases:
-                bias.fit(biases)
+            fit_all(biases)
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
     for of_mode, budget in zip(biases, more, strict=True):
         if budget > 0:
             of_mode.release(biases, paid_by=RowConcurrences, precision=budget)
-            for bias in biases:
-                bias.fit(biases)
+            fit_all(biases)
     if any(more):
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
     return [budget or 1.0 for budget in more]

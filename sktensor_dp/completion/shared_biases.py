@@ -750,13 +750,13 @@ class SharedBiases:
         sums in it. In each block it is in proportion to a row's weight. `weight_each` is the mean
         weight of an entry.
         """
-        squares, largest = self._squares(past)
+        squares, of_counts = self._squares(past)
         # Subtract squares of means, which are no spread.
         means = linear.response * (self.effects.means - linear.about)
         of_means = float(self.shares @ means**2)
-        measured = blocks**2 * np.maximum(squares - largest * of_means, 0.0)
-        errors = past.most * past.sigma * blocks**2
-        # If all entries were independent, of normal residuals.
+        measured = blocks**2 * np.maximum(squares - of_counts * of_means, 0.0)
+        errors = past.most * past.sigma * blocks**2  # by noise
+        # Expected squares, if all entries were independent, of normal residuals.
         square = float(np.mean(np.square(linear.spread)))
         weights = blocks * self._entry_weights(weight_each)
         totals = blocks * np.maximum(past.release.counts.sum(axis=1), 0.0)
@@ -782,8 +782,8 @@ class SharedBiases:
         """Mean weights (2,) of an entry in each block; `weight_each` is that over both."""
         if len(self._shape) > 2 or self._order == 1:
             return np.full(2, weight_each)
-        # With two modes, a unit has one entry in a row at most. A unit of n entries weighs the root
-        # of n.
+        # With two modes, a unit has one entry in a row at most: of n entries each weighs n ** -0.5,
+        # and the mean over entries, by weight, is the number of units over their weight.
         several = self.weights.sum() - self.n_alone
         return np.array([min(self._n_several / max(several, LEAST_WEIGHT), 1.0), 1.0])
 
@@ -804,10 +804,11 @@ class SharedBiases:
             return np.clip(most * (most * units - left), 0.0, most**2 * units), units
         weights = past.release.counts.sum(axis=1)
         norm = self._squared_norm(weights[0], past.sigma)
-        largest = units * np.array([norm * (1 - norm), 1.0])
-        # Mean sizes of normal sums, over their counts.
+        of_counts = units * np.array([norm * (1 - norm), 1.0])
+        # Mean sizes of sums, over their counts: normal ones have mean squares of pi / 2 times their
+        # squares.
         sizes = np.clip(1 - left / np.maximum(weights, LEAST_WEIGHT), 0.0, 1.0)
-        return np.minimum(math.pi / 2 * sizes**2, 1.0) * largest, largest
+        return np.minimum(math.pi / 2 * sizes**2, 1.0) * of_counts, of_counts
 
     def _residual_variances(self, by_others: float) -> tuple[float, Floats]:
         """Variance of residuals that no biases explain, on average, and in each row (n_rows,)."""
@@ -848,6 +849,12 @@ def order_of(ask: Session) -> int:
     return 1 if ask.is_pure and not ask.is_exact else 2
 
 
+def fit_all(biases: Sequence[SharedBiases]) -> None:
+    """Fit the effects of one mode after the other, each given those of the others."""
+    for bias in biases:
+        bias.fit(biases)
+
+
 def fit_by_corrected_deviation(
     biases: Sequence[SharedBiases], deviation_and_share: Callable[[float], tuple[float, float]]
 ) -> None:
@@ -873,8 +880,7 @@ def fit_by_corrected_deviation(
     if len(biases) == 1 and biases[0]._order == 1:  # in more modes sums hide single values
         values.share_varied = biases[0].share_varied_by_sizes()
     values.measured_part = (1 - alone) * (1 - 1 / each)
-    for bias in biases:
-        bias.fit(biases)
+    fit_all(biases)
 
 
 def add_errors_of_deviation(
