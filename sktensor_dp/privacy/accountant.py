@@ -573,11 +573,13 @@ class BudgetAccountant(TableDisplay):
             raise ValueError(f"kinds must be one of {KINDS} for each fit; got {shown(kinds)}.")
         if of not in ("budget", "rest"):
             raise ValueError(f"of must be 'budget' or 'rest', got {shown(of)}.")
-        times = [1] * len(fractions) if times is None else [*times]
+        times, most = [1] * len(fractions) if times is None else [*times], 10**6
         if len(times) != len(fractions) or not all(
-            map(Number(1, 10**6, integer=True).accepts, times)
+            map(Number(1, most, integer=True).accepts, times)
         ):
-            raise ValueError(f"times must be an int of 1 or more for each fit; got {shown(times)}.")
+            raise ValueError(
+                f"times must be an int from 1 to {most:,} for each fit; got {shown(times)}."
+            )
         of_each = [part / n for part, n in zip(told_apart(fractions), times, strict=True)]
         fractions = [*chain.from_iterable(map(repeat, of_each, times))]
         kinds = [*chain.from_iterable(map(repeat, kinds, times))]

@@ -87,7 +87,7 @@ def check_folds(
     frames = [frame for frame in locals_of(tools, VALIDATION) if "train" in frame]
     # None stands for a fold that no splitter of ours dealt. An empty list of folds passes.
     folds = [_dealt(frame["train"]) for frame in frames]
-    if not frames:  # fits to all rows come first, and cannot be given groups
+    if not frames:  # stacking fits to all rows before its folds, to which it passes no groups on
         stacked = (frame.get("self") for frame in locals_of(tools, STACKING))
         folds = [None for tool in stacked if getattr(tool, "cv", "prefit") != "prefit"]
     protects_rows = person is None and budget_units != "any"

@@ -201,8 +201,8 @@ class SharedRowSums(Query):
     def total(self, chunk: PersonChunks) -> Floats:
         """Array (2, 2 * n_rows + 1): first of units with several rows, second of those with one.
 
-        Each has sums of residuals in rows, of counts in rows, and of what units have less than
-        the largest norm.
+        Each has sums of residuals in rows, of counts in rows, and of how much less than possible
+        the sums of units are.
         """
         if self.mode == chunk.unit_mode:
             raise ValueError(f"mode must be another one than the units', {chunk.unit_mode}.")
@@ -230,6 +230,7 @@ class SharedRowSums(Query):
         weights = of_entries / norm
         if self.order == 1:  # without the root, weights of any unit would add up to 1
             weights = np.sqrt(np.where(has_one_row, 1.0, n_others / n_entries)) / n_entries
+        # Sums by row: first of units with several rows, then of units with one.
         places = rows + n_rows * has_one_row
         table = np.stack([weights * residuals, weights], axis=1)
         by_row = sums_by_row(places, table, 2 * n_rows).reshape(2, n_rows, 2)
