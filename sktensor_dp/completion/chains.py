@@ -137,9 +137,9 @@ class Chains:
     def on_fit(
         self, model: SharedModel, plan: PersonPlan, notes: Sequence[str]
     ) -> tuple[list[str], tuple[Warning, ...]]:
-        """Notes on modes whose chains a fit did not measure, and warnings where it might have.
+        """Notes on modes whose chains a fit did not measure, and warnings if a fit could have.
 
-        `notes` are all of the fit; those of `on_noise` become warnings, too.
+        `notes` are all those of the fit: sentences of `on_noise` among them become warnings, too.
         """
         shared = self._shared.tolist()
         unknown = {

@@ -165,9 +165,9 @@ def errors_of_releases(
 
 
 def weights_of_least_error(errors: Floats) -> Floats:
-    """Weights (..., n), of sum 1, by which a mean of n errs least; `errors` (..., n, n) are theirs.
+    """Weights (..., n), of sum 1, by which the mean of n estimates errs least.
 
-    They are mean products of errors.
+    `errors` (..., n, n) are mean products of the errors of estimates.
     """
     weights = np.linalg.solve(errors, np.ones((*errors.shape[:-1], 1)))[..., 0]
     # Negative weights would extrapolate by expected shifts, which are too uncertain for that.

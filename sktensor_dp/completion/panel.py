@@ -96,18 +96,17 @@ class Panel:
         several, alone = errors.blocks[:, None] * self.weights()
         part = several / (several + alone)
         relative = (several + alone) / np.mean(several + alone)
-        trend = np.linspace(-1.0, 1.0, self.n_rows)
+        trend, expected = np.linspace(-1.0, 1.0, self.n_rows), self.concurrences()
         fit = _Fit(
             part=part, noise=errors.noise / relative**2,
             sampling=errors.sampling / relative,
             trend=trend * assumed.bias_deviation / np.std(trend),
             prior=self.n_rows * kernel_defaults.LEVEL_VARIANCE * assumed.about_biases,
-            shown=Concurrences.of_sums(self.concurrences(), 0.0).shown(part),
+            shown=Concurrences.of_sums(expected, 0.0).shown(part),
         )  # fmt: skip
         rng, sigma, found = np.random.default_rng(0), plan.noise_of_concurrences, list[Floats]()
         for _ in range(N_DRAWS):
-            sums = self.concurrences()
-            sums += sigma * rng.standard_normal(sums.shape)
+            sums = expected + sigma * rng.standard_normal(expected.shape)
             np.fill_diagonal(sums, 0.0)
             found.append(fit.variances(Concurrences.of_sums(sums, sigma), rng))
         own = fit.noise + fit.sampling

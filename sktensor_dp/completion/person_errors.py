@@ -382,8 +382,8 @@ class _Search:
         # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
         # 0.5 to 10.
         mean_length, own_rest = 0.78, 0.3
-        # Of a sweep's sums, what directions have of themselves: what `OWN_TAKEN` leaves, and a rest
-        # that is not in proportion to directions.
+        # The directions' own part in a sweep's sums: what `OWN_TAKEN` leaves, and a rest that is
+        # not in proportion to directions.
         root_each = math.sqrt(self._n_entries_each)
         own = math.hypot(1 - OWN_TAKEN, own_rest) * own_part(self._n_columns, root_each)
         own *= self._weight
