@@ -53,7 +53,7 @@ class BatchMean:
     def after(self, other: "BatchMean", noise_ratio: float = 1.0) -> "BatchMean":
         """Mean of this and of `other`, the answer of one more batch.
 
-        Averaged over a column, noise has `noise_ratio` times `noise_variance`.
+        The mean square of noise over a column is `noise_ratio` times `noise_variance`.
         """
         # Variances of columns before and in the new answer; if both are 0, those by sampling.
         before = self.noise_variance + self.sample_variance * self.sampling

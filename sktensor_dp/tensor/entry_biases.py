@@ -24,8 +24,8 @@ _TOLERANCE, _STEPS = 1e-3, 6
 def incidence_features(entries: SortedEntries) -> list[Floats]:
     """Features (n_m, n_features) of the rows of each mode from coordinates alone.
 
-    They are leading singular vectors of the matrix that counts entries that a row shares with rows
-    of other modes, scaled as in correspondence analysis, and the logarithm of a row's count.
+    They are leading singular vectors of `_Incidence`, scaled as in correspondence analysis, and the
+    logarithm of a row's number of entries.
     """
     if entries.n_modes == 2:
         # One decomposition serves both modes. Sort entries by the longer one, so that random reads
@@ -61,15 +61,15 @@ def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
 
 
 class _Incidence:
-    """Scaled matrix (n_rows, n_columns) of numbers of entries that a row has in rows of others."""
+    """Scaled matrix (n_rows, n_columns): numbers of entries in a row of one mode and of another."""
 
     def __init__(self, entries: SortedEntries, mode: int) -> None:
         self.n_rows, others = entries.shape[mode], entries.others(mode)
         # From so many entries on products use single precision, exact enough for `_TOLERANCE`.
         rough_from = 2**18
         rough = entries.n_entries >= rough_from
-        self._kind: type[np.floating[Any]] = np.float32 if rough else np.float64
-        ones = np.ones(entries.n_entries, dtype=self._kind)
+        self._dtype: type[np.floating[Any]] = np.float32 if rough else np.float64
+        ones = np.ones(entries.n_entries, dtype=self._dtype)
         self._parts = [entries.matrix(ones, mode, k) for k in others]
         self._row_scales = _scales_of_rows(entries.counts[mode])
         self._column_scales = [_scales_of_rows(entries.counts[k]) for k in others]
@@ -91,13 +91,13 @@ class _Incidence:
             total += self._times(part, scales[:, None] * piece)
         return self._row_scales[:, None] * total
 
-    def _times(self, pattern: object, block: Floats) -> Floats:
-        """Product of a sparse pattern with a block of vectors, in the chosen precision."""
+    def _times(self, part: object, block: Floats) -> Floats:
+        """Product of a sparse part with a block of vectors, in the chosen precision."""
         # A few columns at a time, so that random reads stay in a cache.
         columns = 16
         groups = max(1, -(-block.shape[1] // columns))
         pieces = np.array_split(block, groups, axis=1)
-        return np.hstack([pattern @ piece.astype(self._kind, order="C") for piece in pieces])
+        return np.hstack([part @ piece.astype(self._dtype, order="C") for piece in pieces])
 
 
 def _scales_of_rows(counts: NDArray[np.generic]) -> Floats:

@@ -24,7 +24,7 @@ def edge_of_noise(sigma: Any, size: Any) -> Any:
 
 
 def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
-    """Eigenvalues without noise, from those of a noisy matrix; 0 where noise could explain them.
+    """Eigenvalues (d,) without noise, from all d of a noisy matrix; 0 where these may be noise.
 
     `noise` is the deviation on the diagonal.
     """

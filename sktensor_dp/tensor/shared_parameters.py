@@ -27,8 +27,8 @@ _STEPS, _EM_STEPS = 11, 5
 _LEAST_GAIN = 1e-5
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
-# Functions by which effects may bend from lines over roots and logarithms of weights, and their
-# prior variances over those of the lines, all as likely.
+# Numbers of lines, over roots and logarithms of weights, and of waves by which effects may bend
+# from these; and prior variances of waves over those of lines, all as likely.
 _LINES, _WAVES, _BENDS = 2, 8, np.geomspace(0.01, 4.0, 6)
 # Steps for the room that bounds leave to effects, and its range, over that of the mean.
 _ROOM_STEPS, _ROOMS = 2, (0.25, 4.0)
@@ -91,9 +91,9 @@ def components_of_cells(
 ) -> SharedComponents:  # fmt: skip
     """Factors of the shared modes, of lengths `shape`, from a factor of all cells, (n_cells, r).
 
-    By truncated HOSVD: its core is the `mixing`, or for CP is decomposed again, and `mixing` has
-    the last factor of it. If there is one shared mode, its factor is that of the cells, with
-    columns of 0 up to its rank.
+    By truncated HOSVD. Its core is the `mixing`; for CP the core is decomposed again, and `mixing`
+    is the last factor of that, transposed. If there is one shared mode, its factor is that of the
+    cells, with columns of 0 up to its rank.
     """
     n_columns = factor.shape[1]
     if len(shape) == 1:
@@ -122,10 +122,9 @@ class SharedEffects:
     # (n_rows,): posterior mean of half the logarithm of a row's weight over the mean weight.
     popularity: Floats
     prior_variance: float  # of an effect
-    # (n_rows,), where units are persons: means of the prior, and the part by which noise and
-    # sampling draw effects to these.
-    prior_means: Floats | None = None
-    drawn: Floats | None = None
+    # Where units are persons:
+    prior_means: Floats | None = None  # (n_rows,)
+    drawn: Floats | None = None  # (n_rows,): part by which noise and sampling draw effects to these
     # (n_rows, n_rows), of errors of all effects together; None where these are not known.
     covariances: Floats | None = None
 
@@ -136,7 +135,7 @@ class SharedEffects:
 
     @property
     def tells_parts(self) -> bool:
-        """True if most effects differ from one by far less uncertainty than from others."""
+        """True if most effects are known far better beside some other one than by themselves."""
         if self.covariances is None or len(self.means) < 3:
             return False
         own = self.covariances.diagonal()
@@ -173,13 +172,14 @@ class SharedEffects:
         return total, math.sqrt(max(independent + float(weights @ beyond @ weights), 0.0))
 
     def average(self, rows: NDArray[np.intp]) -> tuple[float, float, float]:
-        """Average of the effects of distinct `rows`, by a prior whose mean they have of their own.
+        """Average of the effects of distinct `rows`, drawn to a mean of their own.
 
         Returned with the variance of its error by independent errors of rows, and the deviation of
         what all rows may have in common.
         """
-        # Effects are c + prior means + u, with u of the prior variance t and any c. Given c they
-        # are means + drawn * c, of variances t * drawn; all rows tell c with variance t / seen.
+        # Effects are c + prior means + u, with u of the prior variance t and any c of the `rows`.
+        # Given c they are means + drawn * c, of variances t * drawn; rows tell c with variance
+        # t / seen.
         assert self.prior_means is not None
         assert self.drawn is not None
         means, drawn, variances = self.means[rows], self.drawn[rows], self.variances[rows]
@@ -206,8 +206,8 @@ def clip_of_two_values(half: float, mean: float) -> float:
 def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
     """Clip, in standard deviations, of values with this `deviation` and `mean` in a range.
 
-    It is `clip_of_two_values` where all are at the ends, and falls with their variance: a small
-    clip leaves signs of residuals, which noise hides least, but which show medians.
+    It is `clip_of_two_values` where all are at the ends, and falls with their variance. A small
+    clip leaves signs of residuals: noise hides these least, but they show medians.
     """
     clip = clip_of_two_values(half, mean) * ratio_to_largest(deviation, half, mean)
     return min(clip, 2 * half / deviation)

@@ -77,10 +77,10 @@ class SortedEntries:
         """Indices, of shape (n_entries,), that sort the entries by a mode; ties as given."""
         if mode not in self._orders:
             # Sort by counting: a sparse matrix with a one for each entry.
-            kind = _index_type(max(self.n_entries, self.shape[mode]))
-            ends = np.arange(self.n_entries + 1, dtype=kind)
+            dtype = _index_type(max(self.n_entries, self.shape[mode]))
+            ends = np.arange(self.n_entries + 1, dtype=dtype)
             marks = np.ones(self.n_entries, dtype=np.int8)
-            rows = np.ascontiguousarray(self.rows(mode), dtype=kind)
+            rows = np.ascontiguousarray(self.rows(mode), dtype=dtype)
             size = (self.n_entries, self.shape[mode])
             by_entry = scipy.sparse.csr_matrix((marks, rows, ends), size)
             self._orders[mode] = by_entry.tocsc().indices
@@ -155,10 +155,10 @@ class Fibres:
         self.sizes = np.diff(np.append(self.begins, n))
         # Coordinates of each fibre in the other modes.
         self.coordinates = np.array([column[self.begins] for column in columns]).T
-        kind = _index_type(max(n, *entries.shape))
+        dtype = _index_type(max(n, *entries.shape))
         self.length = entries.shape[mode]
-        self._pointers = np.append(self.begins, n).astype(kind)
-        self.rows = entries.rows(mode)[self.order].astype(kind, copy=False)
+        self._pointers = np.append(self.begins, n).astype(dtype)
+        self.rows = entries.rows(mode)[self.order].astype(dtype, copy=False)
 
     def __len__(self) -> int:
         return len(self.begins)

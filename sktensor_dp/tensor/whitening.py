@@ -49,7 +49,7 @@ class Whitener:
 
     @property
     def transform(self) -> Floats:
-        """Map D^(-1/2) from coordinates in `basis` to whitened ones."""
+        """Map D^(-1/2), of shape (k, k), from coordinates in `basis` to whitened ones."""
         return np.diag(1.0 / self.scale)
 
     @property
@@ -69,10 +69,10 @@ class Whitener:
 
 @dataclass(frozen=True, eq=False)
 class FramedWhitener:
-    """Whitener W = Q transform, for a third moment T known as T(Q, Q, Q), Q of shape (d, n)."""
+    """Whitener W = Q R of a third moment T that is known in a frame Q alone, as T(Q, Q, Q)."""
 
-    basis: Floats  # Q
-    transform: Floats  # (n, k): T(W, W, W) is T(Q, Q, Q) multiplied by it along each mode
+    basis: Floats  # (d, n): Q
+    transform: Floats  # (n, k): R, so that T(W, W, W) is T(Q, Q, Q) times R along each mode
     unwhitening: Floats  # (d, k): M2 W
 
     @property
@@ -120,10 +120,10 @@ def whitener(M2: ArrayLike, n_components: int) -> Whitener:
 
 @dataclass(frozen=True, eq=False)
 class NoisyWhitener(Whitener):
-    """Whitener of a noisy second moment; `n_resolved` eigenvalues stand out of the noise."""
+    """Whitener of a noisy second moment."""
 
-    eigenvalues: Floats
-    n_resolved: int
+    eigenvalues: Floats  # (k,): decreasing
+    n_resolved: int  # number of eigenvalues that stand out of the noise, more or fewer than k
 
     def leading(self, n_components: int) -> "NoisyWhitener":
         """Whitener by the first eigenpairs alone."""
@@ -133,11 +133,11 @@ class NoisyWhitener(Whitener):
         )
 
     def times(self, V: Floats) -> Floats:
-        """Product of V with the second moment, restricted to the eigenpairs kept."""
+        """Second moment, by the eigenpairs kept, times V (d, m)."""
         return self.basis @ (self.eigenvalues[:, None] * (self.basis.T @ V))
 
     def in_frame(self, frame: Floats) -> FramedWhitener:
-        """Whitener for third moments that are known as T(frame, frame, frame) alone."""
+        """Whitener of third moments that are known in a `frame` (d, n) alone."""
         # Eigenvalues of the second moment in the frame are raised to this part of the largest.
         least_in_frame = 1e-4
         image = self.times(frame)
@@ -159,11 +159,11 @@ def noisy_whitener(
     largest: float | None = None,
     **eigen_options: Any,
 ) -> NoisyWhitener:
-    """Whitener by the eigenpairs above the noise `edge`.
+    """Whitener of a noisy second moment by eigenpairs that noise does not explain.
 
-    `n_resolved` counts those above `edge` and `most_by_chance`. If it is 0 or 1, the first
-    eigenpair alone is kept; else all above `edge` or above `hidden_above`. Eigenvalues are raised
-    to rounding errors, relative to `largest`, and to a part of the edge.
+    Eigenvalues are resolved above `edge`, about the largest of noise, and `most_by_chance`. If two
+    or more are, all above `edge` are kept, or above `hidden_above` if that is lower; else the first
+    alone. `largest` bounds those without noise; by default the first one does.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > max(edge, most_by_chance)).sum())
@@ -172,7 +172,8 @@ def noisy_whitener(
         n_kept = int((values > min(edge, hidden_above)).sum())
     if largest is None:
         largest = max(float(values[0]), _NULL_EIGENVALUE)
-    # Smaller eigenvalues, which noise may make negative, are raised to this part of the edge.
+    # Smaller eigenvalues, which noise may make negative, are raised to this part of the edge, and
+    # to rounding errors.
     least_part = 0.1
     least = max(least_part * edge, _NULL_EIGENVALUE * largest)
     eigenvalues = np.maximum(values[:n_kept], least)
