@@ -508,10 +508,11 @@ class Groups(Run):
     def _differences(self) -> list[list[object]]:
         """Rows of differences of averages; of logs they are logs of ratios."""
         model, names = self.models["groups"], np.array(self._named("log10"), object)
-        names, pairs = names[~self._is_last], np.array(self._pairs()).transpose(1, 2, 0)
+        names = names[~self._is_last]
+        first, second = np.array(self._pairs()).transpose(1, 2, 0)
         means = np.clip(model.means_, *self._ranges[~self._is_last].T)
-        reach, _ = half_widths_of_differences(model, 0.9, pairs, np.ones(len(names)))
-        (group, column), (other, other_column) = pairs
+        reach, _ = half_widths_of_differences(model, 0.9, first, second, np.ones(len(names)))
+        (group, column), (other, other_column) = first, second
         named = {
             "group": [*map(str, group + 1)], "column": names[column].tolist(),
             "other_group": [*map(str, other + 1)], "other_column": names[other_column].tolist(),

@@ -25,12 +25,7 @@ from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
 from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
-from sktensor_dp.gaussian_mixture.fitted import (
-    SavedMixture,
-    doubts_of_ends,
-    gaussians_of,
-    nonnormal_columns,
-)
+from sktensor_dp.gaussian_mixture.fitted import SavedMixture, doubts_of_ends, gaussians_of
 from sktensor_dp.gaussian_mixture.intervals import (
     Intervals,
     half_widths_of_differences,
@@ -42,6 +37,7 @@ from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
     forecast_mixture,
     no_intervals_by,
+    nonnormal_columns,
     parameters_of_group,
     plan_mixture,
 )
@@ -106,7 +102,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     weights_ : ndarray of shape (n_components_,)
         Shares of the groups, in decreasing order.
     means_ : ndarray of shape (n_components_, n_features)
-        Means of the groups, of norm ``data_norm`` at most.
+        Means of the groups, of norm ``data_norm`` at most, unless the ends of a column of
+        ``nonnormal_features`` are farther out.
     covariances_ : ndarray
         Covariances, in the shape that scikit-learn gives each ``covariance_type``:
         (n_components_, n_features, n_features), (n_features, n_features),
@@ -116,9 +113,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Number of groups that the start left and the released gains support; if it is
         ``n_components``, there may be more.
     gains_ : ndarray of shape (n_groups,)
-        Released mean log-density of a sample, in nats, in mixtures of 1, 2, ... groups, less that
-        in a mixture of one, after half of the steps; each sample's gains are clipped to a norm of
-        1.5.
+        Released mean log-density of a sample, in nats, in mixtures of 1, 2, ... and all groups that
+        the start left, less that in a mixture of one, after half of the steps; each sample's gains
+        by one more group are clipped together to a norm of 1.5.
     skewness_ : ndarray of shape (n_features,)
         Expected skewness of each column within groups, given the columns before it, by released
         shifts: the deviation of logs of a log-normal law that is as skewed. From 0.65 on means of
@@ -387,8 +384,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     def variances_(self) -> Floats:
         """Variances (n_components_, n_features) of the columns in each group.
 
-        Of ``nonnormal_features`` they are by the means: those of columns of two values, times the
-        dispersion of all rows.
+        Of ``nonnormal_features`` they follow from the means: as of columns of two values, times the
+        dispersion of all rows, but more where other columns explain a part.
         """
         model = gaussians_of(self)
         return np.diagonal(model.covariances, axis1=1, axis2=2) / np.square(model.stretches)
@@ -433,8 +430,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         NotEnoughDataWarning
-            If there are no intervals, or none of a column, whose ends are NaN then; if noise hides
-            groups; or if most rows lack a column, or noise may hide that they do.
+            If there are no intervals, or none of a column, whose ends are NaN then; and as
+            :meth:`means_interval`.
 
         Raises
         ------
@@ -460,28 +457,29 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         k, d = self.means_.shape
         names, bounds = named_ranges(self, feature_names, ranges)
-        (low, high), shares, *_ = intervals = intervals_of(self, level)
+        intervals = intervals_of(self, level)
         if doubts := intervals.doubts:
             warnings.warn(doubts, NotEnoughDataWarning, stacklevel=level_of_caller())
         if not {*undo} <= {*names}:
             raise ValueError(f"undo must map some of the columns {names}; got {[*undo]}.")
-        found, halves = np.stack([self.means_, low, high]), np.ones(d)
+        found, halves = np.stack([self.means_, *intervals.means]), np.ones(d)  # found: (3, k, d)
         if bounds is not None:  # no average is beyond the range of its column
             halves = np.diff(bounds)[:, 0] / 2
             found = bounds.mean(axis=1) + halves * np.clip(found, -1.0, 1.0)
         for name, inverse in undo.items():
             found[..., names.index(name)] = inverse(found[..., names.index(name)])
         means, low, high = found
+        share_low, share_high = intervals.shares
         of_groups = {
-            "group": np.arange(1, k + 1), "share": self.weights_, "share_low": shares[0],
-            "share_high": shares[1], "place": self.places_,
+            "group": np.arange(1, k + 1), "share": self.weights_, "share_low": share_low,
+            "share_high": share_high, "place": self.places_,
         }  # fmt: skip
         columns = {
             **{name: np.repeat(one, d) for name, one in of_groups.items()}, "column": names * k,
             "mean": means, "mean_low": low, "mean_high": high,
             "spread": halves * np.sqrt(self.variances_),
         }  # fmt: skip
-        return new_frame({name: np.ravel(of).tolist() for name, of in columns.items()})
+        return new_frame({name: np.ravel(values).tolist() for name, values in columns.items()})
 
     def differences_table(
         self,
@@ -509,8 +507,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         -------
         DataFrame of pandas
             One row per difference: ``group`` and ``column`` of a mean, ``from_group`` and
-            ``from_column`` of the one that it is less, ``difference``, ``difference_low`` and
-            ``difference_high``. Of columns whose logs were taken it is the log of a ratio.
+            ``from_column`` of the mean that is subtracted from it, ``difference``,
+            ``difference_low`` and ``difference_high``. Of columns whose logs were taken the
+            difference is the log of a ratio.
 
         Warns
         -----
@@ -525,8 +524,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
         Notes
         -----
-        Where most rows have both columns, and these go together, intervals are narrower than by
-        the root of both squared half-widths of :meth:`groups_table`.
+        Where most rows have both columns, and these go together, half-widths are smaller than the
+        root of the sum of both squared half-widths in :meth:`groups_table`.
 
         **Privacy.** Made of released values alone; costs nothing.
 
@@ -546,31 +545,32 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         k, d = self.means_.shape
         names, bounds = named_ranges(self, feature_names, ranges)
-        numbers, texts = [*range(1, k + 1)], [tuple(map(str, pair)) for pair in columns]
-        if not (texts or groups):
+        name_pairs = [tuple(map(str, pair)) for pair in columns]
+        if not (name_pairs or groups):
             raise ValueError("columns or groups must have a pair; got none of either.")
-        _check_pairs("columns", texts, names)
-        _check_pairs("groups", groups, numbers)
+        _check_pairs("columns", name_pairs, names)
+        _check_pairs("groups", groups, [*range(1, k + 1)])
         pairs = [
-            *(((j, names.index(a)), (j, names.index(b))) for a, b in texts for j in range(k)),
+            *(((j, names.index(a)), (j, names.index(b))) for a, b in name_pairs for j in range(k)),
             *(((i - 1, a), (j - 1, a)) for i, j in groups for a in range(d)),
         ]
-        first, second = both = np.array(pairs, dtype=int).reshape(-1, 2, 2).transpose(1, 2, 0)
+        # Groups and columns (2, n) of the first means, and of the second.
+        first, second = np.array(pairs, dtype=int).transpose(1, 2, 0)
         halves = np.ones(d) if bounds is None else np.diff(bounds)[:, 0] / 2
-        reach, doubt = half_widths_of_differences(self, level, both, halves)
+        half_widths, doubt = half_widths_of_differences(self, level, first, second, halves)
         if doubt:
             warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
         means = self.means_
         if bounds is not None:
             means = bounds.mean(axis=1) + halves * np.clip(means, -1.0, 1.0)
-        change = means[*second] - means[*first]
+        differences = means[*second] - means[*first]
         table = {
             "group": second[0] + 1, "column": np.array(names)[second[1]],
             "from_group": first[0] + 1, "from_column": np.array(names)[first[1]],
-            "difference": change, "difference_low": change - reach,
-            "difference_high": change + reach,
+            "difference": differences, "difference_low": differences - half_widths,
+            "difference_high": differences + half_widths,
         }  # fmt: skip
-        return new_frame({name: one.tolist() for name, one in table.items()})
+        return new_frame({name: values.tolist() for name, values in table.items()})
 
     @property
     def in_brief(self) -> str:
@@ -597,8 +597,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         NotEnoughDataWarning
-            If a column has no intervals, if noise hides groups, or if most rows lack a column, or
-            noise may hide that they do.
+            If a column has no intervals, if possible tails make intervals over twice as wide, if
+            noise hides groups, or if most rows lack a column, or noise may hide that they do.
 
         Raises
         ------
@@ -791,6 +791,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     def _expected_score(self) -> float:
+        """Expected log-likelihood of a row of the fitted mixture, as if groups did not overlap."""
         model = gaussians_of(self)
         return float(model.weights @ model.log_scales) - self.n_features_in_ / 2
 

@@ -1,7 +1,6 @@
-"""Columns of a mixture, and what a fit leaves: attributes, files, units, and warnings."""
+"""Results of a fit of a mixture: attributes, files, units of columns, and warnings."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
@@ -49,7 +48,6 @@ class SavedMixture(SavedState):
         MeanErrors,
         noise=Part(
             StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
-            rates=Numbers("s+"),
         ),
         ratio=Real("+"), apart=Real("+"),
         moved=Numbers("kp"), missed=Numbers("kw+"), unsure=Numbers("kw+"), spread=Numbers("kd+"),
@@ -66,12 +64,13 @@ class SavedMixture(SavedState):
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
         if self._mean_errors is not ABSENT:
-            is_whole = self._mean_errors.moved.shape == (k, n_scores(1, d))
-            require(is_whole, "moved must have a column for each parameter of a group")
-            shapes = {self._mean_errors.missed.shape, self._mean_errors.unsure.shape}
-            is_whole = shapes == {(k, 1 + d)}
             require(
-                is_whole,
+                self._mean_errors.moved.shape == (k, n_scores(1, d)),
+                "moved must have a column for each parameter of a group",
+            )
+            shapes = {self._mean_errors.missed.shape, self._mean_errors.unsure.shape}
+            require(
+                shapes == {(k, 1 + d)},
                 "missed and unsure must have a column for the weight and each mean of a group",
             )
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
@@ -108,22 +107,6 @@ def gaussians_of(estimator: Any) -> Gaussians:
     covariances = full_covariances(estimator.covariances_, estimator.covariance_type, k, d)
     nonnormal = vars(estimator).get("_nonnormal")
     return Gaussians(estimator.weights_, estimator.means_, covariances, nonnormal=nonnormal)
-
-
-def nonnormal_columns(estimator: Any, columns: Mapping[str, Any]) -> NonnormalColumns | None:
-    """``nonnormal_features`` of several groups, with unit dispersions; None without any.
-
-    `columns` are attributes with the names or the number of all columns.
-    """
-    ends, d = estimator.nonnormal_features, columns["n_features_in_"]
-    names = [*columns.get("feature_names_in_", range(d))]
-    if not {*(ends or ())} <= {*names}:
-        raise ValueError(f"nonnormal_features must map some of the columns {names}; got {[*ends]}.")
-    if not ends or estimator.n_components == 1:  # one group has moments of any law
-        return None
-    low, high = np.array([ends.get(name, (0.0, 0.0)) for name in names], dtype=float).T
-    is_one = np.isin(np.arange(d), [names.index(one) for one in ends]).astype(float)
-    return NonnormalColumns(low, high, is_one)
 
 
 def move_to_units(estimator: Any, ranges: Floats) -> None:
@@ -244,7 +227,7 @@ def _columns_in_doubt(
     at_one_end = at_end.all(axis=0) & (np.ptp(np.sign(means), axis=0) == 0)
     gap = (at_end | (to_end > 3 * spreads)).all(axis=0) & ~at_one_end
     parted = (at_end & (narrow | gap)).any(axis=0)
-    # Averages lie near a low end of 0 without doubt if ones are rare among zeros: their variance is
+    # An average near a low end of 0 is in order where ones are rare among zeros: the variance is
     # then at least the distance to the end. A fit does not know whether the low end is 0, and takes
     # columns that vary less, counts among them, to be in doubt.
     varies_less = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)

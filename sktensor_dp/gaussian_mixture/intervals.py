@@ -12,7 +12,7 @@ from sktensor_dp.gaussian_mixture.fitted import gaussians_of, names_where
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.mixtures.skewness import are_long
 from sktensor_dp.mixtures.uncertainty import ParameterErrors, parameter_errors
-from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
+from sktensor_dp.tensor.arrays import Floats, Integers
 
 
 class Intervals(NamedTuple):
@@ -29,13 +29,13 @@ class Intervals(NamedTuple):
         return " ".join(filter(None, [on_hidden_groups(self.hidden), self.doubt]))
 
 
-def errors_of(model: Any) -> ParameterErrors | None:
+def errors_of(estimator: Any) -> ParameterErrors | None:
     """Errors of weights and means; None if unknown."""
-    if not hasattr(model, "_mean_errors"):
+    if not hasattr(estimator, "_mean_errors"):
         return None
-    n_units = max(round(model.privacy_report_.n_units), 2)
-    kind, errors = model.covariance_type, model._mean_errors
-    return parameter_errors(gaussians_of(model), errors, n_units, as_generator(0), kind)
+    n_units = max(round(estimator.privacy_report_.n_units), 2)
+    covariance_type, parts = estimator.covariance_type, estimator._mean_errors
+    return parameter_errors(gaussians_of(estimator), parts, n_units, covariance_type)
 
 
 def reach_of(level: float) -> float:
@@ -45,14 +45,15 @@ def reach_of(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
-def intervals_of(model: Any, level: float) -> Intervals:
+def intervals_of(estimator: Any, level: float) -> Intervals:
     """Normal intervals around means and shares."""
-    reach, errors = reach_of(level), errors_of(model)
-    std = np.full(np.add(model.means_.shape, (0, 1)), np.nan) if errors is None else errors.std
-    weights, of_weights = model.weights_, reach * std[:, 0]
-    means, of_means = model.means_, reach * std[:, 1:]
+    means, weights = estimator.means_, estimator.weights_
+    k, d = means.shape
+    reach, errors = reach_of(level), errors_of(estimator)
+    std = np.full((k, 1 + d), np.nan) if errors is None else errors.std
+    of_weights, of_means = reach * std[:, 0], reach * std[:, 1:]  # half-widths
     shares = np.maximum(weights - of_weights, 0.0), np.minimum(weights + of_weights, 1.0)
-    doubt = doubts_of(model, errors)
+    doubt = doubts_of(estimator, errors)
     return Intervals((means - of_means, means + of_means), shares, doubt, _hidden(weights, std))
 
 
@@ -72,93 +73,95 @@ def on_hidden_groups(hidden: NDArray[np.bool_]) -> str:
     )
 
 
-def on_groups(model: Any, found: Intervals) -> str:
+def on_groups(estimator: Any, found: Intervals) -> str:
     """Say, from released numbers, how many groups can be seen, and what they gain over one."""
-    n_seen, n_asked = model.n_components_ - int(found.hidden.sum()), model.n_components
+    n_seen, n_asked = estimator.n_components_ - int(found.hidden.sum()), estimator.n_components
     of_asked, more = counted(n_asked, "group"), ", or there are no more" * (n_seen < n_asked)
     said = f"{n_seen} of {of_asked} can be seen above the noise{more}."
     if hidden := on_hidden_groups(found.hidden):
         return f"{said} {hidden}"
-    if model.n_components_ == 1:
+    if estimator.n_components_ == 1:
         return said
     if np.isnan(found.shares).any():
         return (
             f"{n_seen} of {of_asked} were found; without intervals nothing says which noise hides."
         )
-    gain = math.exp(model.gains_[model.n_components_ - 1])
+    gain = math.exp(estimator.gains_[estimator.n_components_ - 1])
     return f"{said} Rows are typically {gain:.3g} times as likely in them as in one, or more."
 
 
 def half_widths_of_differences(
-    model: Any, level: float, pairs: Integers, scales: Floats
+    estimator: Any, level: float, first: Integers, second: Integers, scales: Floats
 ) -> tuple[Floats, str]:
     """Half-widths (n,) of intervals around differences of means, and sentences on doubts.
 
-    `pairs` (2, 2, n) are group and column of the first mean, and of the second; `scales` (d,) are
-    those of columns.
+    `first` and `second` (2, n) are groups and columns of the means; `scales` (d,) are those of
+    columns.
     """
-    reach, errors = reach_of(level), errors_of(model)
+    reach, errors = reach_of(level), errors_of(estimator)
     if errors is None:
-        return np.full(pairs.shape[-1], np.nan), doubts_of(model, None)
-    std = errors.of_differences(pairs[0], pairs[1], scales)
-    hidden = on_hidden_groups(_hidden(model.weights_, errors.std))
-    return reach * std, " ".join(filter(None, [hidden, doubts_of(model, errors)]))
+        return np.full(first.shape[1], np.nan), doubts_of(estimator, None)
+    std = errors.of_differences(first, second, scales)
+    hidden = on_hidden_groups(_hidden(estimator.weights_, errors.std))
+    return reach * std, " ".join(filter(None, [hidden, doubts_of(estimator, errors)]))
 
 
-def half_widths_of_sums(model: Any, level: float, columns: Integers) -> Floats:
+def half_widths_of_sums(estimator: Any, level: float, columns: Integers) -> Floats:
     """Half-widths (k,) of intervals around sums of the means of some `columns` in each group."""
-    reach, errors = reach_of(level), errors_of(model)
+    reach, errors = reach_of(level), errors_of(estimator)
     if errors is None:
-        return np.full(len(model.weights_), np.nan)
+        return np.full(len(estimator.weights_), np.nan)
     return reach * errors.of_sums(columns)
 
 
-def doubts_of(model: Any, errors: ParameterErrors | None) -> str:
-    """Sentences on doubts, given errors of weights and means; None if there are none."""
+def doubts_of(estimator: Any, errors: ParameterErrors | None) -> str:
+    """Sentences on doubts of intervals; `errors` is None if there are no intervals."""
     if errors is None:
-        reason = no_intervals_by(model, model.privacy_report_.n_units, model.n_features_in_)
-        return f"There are no intervals: {reason}."
-    doubts, without = list[str](), np.isnan(errors.std[0, 1:])
-    if model.n_components_ > 1 and (skewed := names_where(model, are_long(model.skewness_))):
+        n_units, d = estimator.privacy_report_.n_units, estimator.n_features_in_
+        return f"There are no intervals: {no_intervals_by(estimator, n_units, d)}."
+    doubts, without = list[str](), np.isnan(errors.std[0, 1:])  # (d,): columns without intervals
+    has_several = estimator.n_components_ > 1
+    if has_several and (skewed := names_where(estimator, are_long(estimator.skewness_))):
         doubts.append(
             f"There are no intervals of any column: groups are skewed in {' and '.join(skewed)}, "
             "and rows of a tail may count as another group's, which moves the averages of all "
             "columns. Take logs of such a column, or name it as nonnormal."
         )
-    elif unknown := names_where(model, without):
+    elif unknown := names_where(estimator, without):
         doubts.append(
             f"There are no intervals of {' and '.join(unknown)}: a group has nearly one value "
             "there, as by many zeros or a long tail; how groups share the others is not known, and "
             "intervals of all other columns may hold too few. Take logs, or name it as nonnormal."
         )
-    errors_by = model._mean_errors
-    by_tails = np.square(errors_by.missed)
+    parts = estimator._mean_errors
+    by_tails = np.square(parts.missed)
     is_wide = by_tails > 3 * (errors.std**2 - by_tails)  # over twice as wide
-    if model.n_components_ > 1 and is_wide.any():
-        wide = names_where(model, is_wide[:, 1:].any(axis=0))
-        longest = names_where(model, model.skewness_ == model.skewness_.max())[0]
+    if has_several and is_wide.any():
+        wide = names_where(estimator, is_wide[:, 1:].any(axis=0))
+        is_longest = estimator.skewness_ == estimator.skewness_.max()
+        longest = names_where(estimator, is_longest)[0]
         doubts.append(
             f"Intervals of {' and '.join(wide) or 'shares'} are over twice as wide as noise and "
             f"chance make them: {wide[0] if len(wide) == 1 else longest} may have a long tail, by "
             "released numbers, and they count what that moves. Without one, noise makes it seem so "
             "in 3 of 100 fits, and in 15 where groups overlap."
         )
-    if rare := _on_few_cells(model, (errors_by.observed < 0.5) & ~without):
-        seen = _on_few_cells(model, (errors_by.most_observed < 0.5) & ~without)
-        most = "Most" if seen else "Noise may hide that most"
+    if possible := _on_few_cells(estimator, (parts.observed < 0.5) & ~without):
+        sure = _on_few_cells(estimator, (parts.most_observed < 0.5) & ~without)
+        most = "Most" if sure else "Noise may hide that most"
         doubts.append(
-            f"{most} {seen or rare}: if they do for values that are seen, as by dropout, with "
+            f"{most} {sure or possible}: if they do for values that are seen, as by dropout, with "
             "little epsilon 7 in 10 of the 90% intervals there hold."
         )
     return " ".join(doubts)
 
 
-def _on_few_cells(model: Any, few: NDArray[np.bool_]) -> str:
+def _on_few_cells(estimator: Any, few: NDArray[np.bool_]) -> str:
     """Words on the columns that rows of all groups, and of some, lack; `few` (k, d) says where."""
     everywhere = few.all(axis=0)
     of_groups = {f" of group {j + 1}": one & ~everywhere for j, one in enumerate(few)}
     return ", ".join(
         f"rows{whose} lack {' and '.join(names)}"
         for whose, columns in {"": everywhere, **of_groups}.items()
-        if (names := names_where(model, columns))
+        if (names := names_where(estimator, columns))
     )

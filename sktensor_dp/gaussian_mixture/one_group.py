@@ -13,8 +13,9 @@ from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.gaussian_mixture.step_release import clipped_statistics, of_type
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.m_step import StepNoise
+from sktensor_dp.mixtures.scores import n_scores
 from sktensor_dp.mixtures.skewness import scales_of_shifts
-from sktensor_dp.mixtures.uncertainty import MeanErrors, moved_from
+from sktensor_dp.mixtures.uncertainty import MeanErrors
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureStatistics
@@ -31,10 +32,10 @@ def unfinished(earlier: Gaussians, found: Gaussians, noise: StepNoise, observed:
     They are taken to be what the later half of the EM steps, those after `earlier`, moved the mean
     beyond noise: t steps leave about 1 / t of an error, if few cells are missing.
     """
-    squares = np.diagonal(found.covariances, axis1=1, axis2=2)
-    squares = squares * np.square(noise.shift / observed)
+    variances = np.diagonal(found.covariances, axis1=1, axis2=2)
+    by_noise = variances * np.square(noise.shift / observed)
     moves = found.means - earlier.weights @ earlier.means  # from the mean over all groups
-    return np.sqrt(np.maximum(np.square(moves) - squares, 0.0))
+    return np.sqrt(np.maximum(np.square(moves) - by_noise, 0.0))
 
 
 def release_filled(
@@ -43,8 +44,8 @@ def release_filled(
 ) -> tuple[Gaussians, MeanErrors]:  # fmt: skip
     """Release means and mean squares, clipped in hardly any row, and move one group there.
 
-    Variances grow if mean squares show more beyond noise. `left` (1, d) are distances of `model`'s
-    means to convergence, and `noise` is that of its steps.
+    Variances grow to those of mean squares if these are larger beyond noise. `left` (1, d) are
+    distances of the means of `model` to convergence, and `noise` is that of its steps.
     """
     radius, at = ball.radius, model.means[0]
     rows = _release_filled_rows(ask, ball, plan, second, model)
@@ -72,12 +73,9 @@ def release_filled(
     left = rows.cells.kept_fractions * left
     missed = np.insert(np.sqrt(errors_of_moves**2 + of_filling**2 + left**2), 0, 0.0, axis=1)
     # All other errors are by sampling: no noise of steps, and no moves.
-    none = replace(noise.times(0.0), rates=np.ones(1))
-    no_moves = np.zeros_like(moved_from(model, moved))
-    most_observed = rows.cells.most_observed[None]
     errors = MeanErrors(
-        none, 0.0, 0.0, no_moves, missed, np.zeros_like(missed), spread[None], shares[None],
-        most_observed,
+        noise.times(0.0), 0.0, 0.0, np.zeros((1, n_scores(1, len(at)))), missed,
+        np.zeros_like(missed), spread[None], shares[None], rows.cells.most_observed[None],
     )  # fmt: skip
     return moved, errors
 

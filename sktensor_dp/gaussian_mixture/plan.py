@@ -2,9 +2,11 @@
 
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
@@ -21,7 +23,6 @@ from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales, clip_for
 from sktensor_dp.mixtures.nonnormal import NonnormalColumns
 from sktensor_dp.mixtures.scores import FOR_MEANS, TOGETHER, n_scores
-from sktensor_dp.mixtures.skewness import scales_of_shifts
 from sktensor_dp.mixtures.start import TRIES
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
@@ -114,7 +115,8 @@ def plan_mixture(
         n_steps = int(min(max(round(FEWEST_STEPS - 1 + further), FEWEST_STEPS), MOST_STEPS))
     if k > 1 and estimator.nonnormal_features:  # their missing cells are counted twice
         n_steps = max(n_steps, FEWEST_STEPS + 1)
-    # Uses by steps, `release_filled` and releases of cells, by `release_tails`, and by the start.
+    # One for each step or a release in its place (of filled rows, of cells), one by
+    # `release_tails`, and those of the start.
     n_statistics = n_steps + 1 + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
@@ -132,6 +134,22 @@ def plan_mixture(
         clip=clip_for(n_features, defaults.QUANTILE, noise, math.sqrt(2 * k / n_samples)),
         noise=noise, nonnormal=nonnormal,
     )  # fmt: skip
+
+
+def nonnormal_columns(estimator: Any, columns: Mapping[str, Any]) -> NonnormalColumns | None:
+    """``nonnormal_features`` of several groups, with dispersions of 1; None without any.
+
+    `columns` are attributes with the names or the number of all columns.
+    """
+    ends, d = estimator.nonnormal_features, columns["n_features_in_"]
+    names = [*columns.get("feature_names_in_", range(d))]
+    if not {*(ends or ())} <= {*names}:
+        raise ValueError(f"nonnormal_features must map some of the columns {names}; got {[*ends]}.")
+    if not ends or estimator.n_components == 1:  # one group has moments of any law
+        return None
+    low, high = np.array([ends.get(name, (0.0, 0.0)) for name in names], dtype=float).T
+    dispersions = np.array([float(name in ends) for name in names])
+    return NonnormalColumns(low, high, dispersions)
 
 
 def no_intervals_by(estimator: Any, n_samples: float, n_features: int) -> str:
@@ -208,6 +226,7 @@ class MixtureForecast(Forecast):
 
     mean_error: float
     deviation: float
+    why_no_intervals: str
 
     def epsilon_for(self, verdict: str = "enough", mean_error: float = math.inf) -> float | None:
         """Find the least epsilon for a verdict, and for an error of means.
@@ -247,8 +266,6 @@ class MixtureForecast(Forecast):
         is_as_good = super()._test_of(verdict)
         return lambda other: is_as_good(other) and other.mean_error <= mean_error
 
-    why_no_intervals: str  # a public reason; "" where there will be some
-
     @property
     def verdict_is_for(self) -> str:
         """Condition on several groups, if samples may be enough for them."""
@@ -275,7 +292,7 @@ class MixtureForecast(Forecast):
 def forecast_mixture(
     estimator: Any, n_samples: int, n_features: int, deviation: float | None
 ) -> MixtureForecast:
-    """Noise of a step's means, and the number of samples that groups of one size need."""
+    """Forecast noise and errors of means, and how many samples groups of one size need."""
     plan = plan_mixture(estimator, n_samples, n_features)
     k, clip = plan.n_components, plan.clip
     is_pure = plan.releases.delta == 0
@@ -289,10 +306,11 @@ def forecast_mixture(
     if deviation is None:  # a quarter of the range of columns that are scaled to one
         deviation = plan.radius / (2 * math.sqrt(n_features)) if not plan.chooses_norm else 1.0
     by_noise = k * deviation * shift_sigma
-    if k == 1:  # its mean is of rows of any length in the ball, as `release_filled` has them
-        shift_scale = scales_of_shifts(n_features).shift
+    if k == 1:
+        # `release_filled` has means of rows of any length in the ball. With their other statistics
+        # they have the norm sqrt(2), in place of 1.
         of_length = plan.radius if not plan.chooses_norm else 2 * math.sqrt(n_features) * deviation
-        by_noise = of_length * math.sqrt(2 / shift_scale) * sigma
+        by_noise = of_length * math.sqrt(2) * sigma
     by_noise /= math.sqrt(plan.n_steps / 2)  # the last half of the steps is averaged
     return MixtureForecast(
         (row,), n_samples, rows_needed(estimator, n_features), k, count_sigma=count_sigma,

@@ -102,19 +102,22 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
         ball, unseen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
     share, error = observed_as_released(ball, second)
-    # Counting the cells of complete rows costs a step; leaving out those of others costs far more.
+    # To count cells takes the place of a step, in vain if none is missing; not to count missing
+    # ones costs far more.
     may_miss = share < 1 - error - 1e-9 or share - 2 * error < 1 - FEW_MISSING
-    counts = plan.n_components > 1 and may_miss
+    counts_cells = plan.n_components > 1 and may_miss
     if plan.nonnormal is not None:
-        # These columns need their means, so cells of all groups, from the start.
-        observed = release_cells(ask, ball, plan).observed if counts else np.ones(plan.n_features)
+        # Likelihoods of these columns need their means over observed cells from the start.
+        observed = np.ones(plan.n_features)
+        if counts_cells:
+            observed = release_cells(ask, ball, plan).observed
         means, squares = released_mean(ball, second), np.diagonal(second.value)[:-1]
         columns = plan.nonnormal.in_ball(ball.radius)
         columns = columns.of_moments(means / observed, squares / observed, second.sigma)
-        plan = replace(plan, nonnormal=columns, n_steps=plan.n_steps - counts)
+        plan = replace(plan, nonnormal=columns, n_steps=plan.n_steps - counts_cells)
     # The release of cells by group, too, takes the place of a step.
-    plan = replace(plan, n_steps=plan.n_steps - counts)
-    found = release_mixture(ask, ball, plan, second, by_group=counts)
+    plan = replace(plan, n_steps=plan.n_steps - counts_cells)
+    found = release_mixture(ask, ball, plan, second, counts_cells=counts_cells)
     warnings = warnings_of_norm(second, ball, found.mean_square)
     warnings = warnings or warnings_of_fewer_groups(found, plan)
     # Any noise may hide some missing cells; only large noise hides so many that averages move.
@@ -128,13 +131,13 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
 
 
 def release_mixture(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, *, by_group: bool
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, *, counts_cells: bool
 ) -> FittedMixture:
     """Release a start, half of the EM steps, gains that choose the number of groups, and the rest.
 
-    After a quarter of the steps spare groups are merged or left out. For one group the second half
-    of the steps are means that clip no complete row. `second` are released moments; with `by_group`
-    the cells of each group of the second half are counted.
+    After a quarter of the steps spare groups are merged or left out. For one group releases of
+    means that clip no complete row take the place of the second half. `second` are released
+    moments; with `counts_cells` observed cells of each chosen group are counted before that half.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
@@ -144,23 +147,24 @@ def release_mixture(
     gains, chosen, k = release_number(ask, ball, plan, model)
     mean_square = float(chosen.weights @ np.square(chosen.means).sum(axis=1))
     most = len(model.weights)
-    cells = release_cells_of_groups(ask, ball, plan, chosen) if by_group else None
+    cells = release_cells_of_groups(ask, ball, plan, chosen) if counts_cells else None
     if k == 1:
-        # A merged group may have the noise of all its parts.
+        # One group merged from several may have the noise of all of them.
         noise = average.noise_of(statistics).times(most**0.5)
         observed = cells.observed if cells else observed_by_column(ball, second, chosen)
-        tails = release_tails(ask, ball, plan, second, chosen, noise, observed)
+        tails = release_tails(ask, ball, plan, second, chosen, noise, observed, n_full_steps=0)
         left = np.zeros_like(chosen.means)
         if observed_overall(ball, second) < 1:
             left = unfinished(early, chosen, noise, observed)
         found, errors = release_filled(ask, ball, plan, second, chosen, noise, left)
         skewness = tails.skewness
     else:
-        # Earlier steps were of other groups if some were joined since.
-        of_these = replace(average, scores=None) if k == most else None
-        earlier = average.scores if k == most else None
+        # If groups were joined, steps before were of other groups.
+        has_joined = k < most
+        before = None if has_joined else replace(average, scores=None)
+        earlier = None if has_joined else average.scores
         n_last = plan.n_steps - n_first
-        last = release_steps(ask, ball, plan, second, chosen, n_last, of_these, cells)
+        last = release_steps(ask, ball, plan, second, chosen, n_last, before, cells)
         if cells is None:  # none is missing, or noise hides it
             cells = Cells(*np.ones((3, k, plan.n_features)))
         found, errors, skewness = release_settled(ask, ball, plan, second, last, earlier, cells)
@@ -173,33 +177,35 @@ def release_settled(
 ) -> tuple[Gaussians, MeanErrors, Floats]:  # fmt: skip
     """Release tails of several groups, and move these towards where last and earlier steps lead.
 
+    `earlier` are scores of the first half of the steps; None if groups were joined after it.
     Returns the groups, errors of their means, and the skewness of columns.
     """
     found, average, statistics = last
     noise, scores = average.noise_of(statistics), average.scores
-    rates = np.append(np.zeros(plan.n_steps - len(noise.rates)), noise.rates)
-    noise = replace(noise, rates=rates)
-    tails = release_tails(ask, ball, plan, second, found, noise, cells.observed)
+    # Full steps that tails may have moved groups by: those of the average, as many again from the
+    # far start, and twice as many if groups were joined, since tails moved these before.
+    n_full_steps = round((4 if earlier is None else 2) * average.n_full_steps)
+    tails = release_tails(ask, ball, plan, second, found, noise, cells.observed, n_full_steps)
     # Where a group has one value, clips may take all rows with another one. A long tail in any
     # column makes steps lead to other groups.
     unknown = one_valued(found, ball.radius) | are_long(tails.skewness).any()
     spread, unsure = np.where(unknown, 0.0, tails.spread), np.zeros_like(tails.missed)
     assert scores is not None  # there was no merge
-    given, by = given_mixture(scores, found), NoiseOfScores(noise, 0.0, 0.0)
+    given, noise_of_scores = given_mixture(scores, found), NoiseOfScores(noise, 0.0, 0.0)
     if plan.has_intervals:
-        settled, given, by = fixed_point(
+        settled, given, noise_of_scores = fixed_point(
             scores, earlier, statistics.noise, found, cells.observed, ask.n_units,
             plan.covariance_type,
         )  # fmt: skip
         # With a tail steps lead to other groups than there are: go the part of the way that is the
-        # probability of none.
+        # probability of no tail.
         way = np.column_stack([settled.weights - found.weights, settled.means - found.means])
         unsure = math.sqrt(tails.normal * (1 - tails.normal)) * np.abs(way)
         moved = moved_by(found, -tails.normal * moved_from(settled, found))
         found = gaussians_after_step(found, average.of(moved), statistics, ball.radius, ask.n_units)
     errors = MeanErrors(
-        replace(by.later, rates=rates), by.ratio, by.apart, moved_from(given, found),
-        tails.missed, unsure, spread, cells.observed, cells.most_observed,
+        *noise_of_scores, moved_from(given, found), tails.missed, unsure, spread,
+        cells.observed, cells.most_observed,
     )  # fmt: skip
     return found, errors, tails.skewness
 
@@ -224,14 +230,16 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         one = Gaussians(np.ones(1), mean[None], covariance[None])
         return of_type(one, plan, radius)
     # Rows lie at the ends of nonnormal columns, not in clouds: spread spheres in the others.
-    leads = np.arange(d) if plan.nonnormal is None else plan.nonnormal.others
-    leads = leads if len(leads) else np.arange(d)
-    n_spheres, n_directions = defaults.SPHERES * plan.n_at_start, min(len(leads), plan.n_at_start)
+    chosen = np.arange(d)
+    if plan.nonnormal is not None and len(plan.nonnormal.others):
+        chosen = plan.nonnormal.others
+    n_spheres, n_directions = defaults.SPHERES * plan.n_at_start, min(len(chosen), plan.n_at_start)
     spheres = small_spheres(
-        mean[leads], covariance[np.ix_(leads, leads)], noise, radius, n_directions, n_spheres, rng
-    )
+        mean[chosen], covariance[np.ix_(chosen, chosen)], noise, radius, n_directions, n_spheres,
+        rng,
+    )  # fmt: skip
     variances = np.maximum(np.diagonal(covariance), noise)
-    spheres = in_all_columns(spheres, leads, mean, variances)
+    spheres = in_all_columns(spheres, chosen, mean, variances)
     clip = clipping_at(n_directions, defaults.QUANTILE)
     fill = Gaussians(np.ones(1), mean[None], np.eye(d)[None])  # missing cells with their mean
     for step in range(defaults.SPHERE_STEPS):
@@ -278,12 +286,15 @@ def release_steps(
 ) -> ReleasedSteps:  # fmt: skip
     """Release one or more EM steps; then merge spare groups of a start, or leave them out.
 
-    The average is over these steps and those of an earlier `average`.
+    The average is over these steps and those of an earlier `average`. Where cells are missing a
+    step goes a part of the way alone: with `cells` the next model is at the end of the way.
     """
+    share = observed_overall(ball, second)
     # As `average_with_step` has it: the share of rows with both cells of a pair is about the square
     # of the share of cells.
-    added = (observed_overall(ball, second) ** -2 - 1) * plan.n_steps / ask.n_units
-    fills = plan.n_components == 1 and plan.n_shape > 0 and observed_overall(ball, second) < 1
+    added = (share**-2 - 1) * plan.n_steps / ask.n_units
+    # A covariance of one group fills missing cells.
+    fills = plan.n_components == 1 and plan.n_shape > 0 and share < 1
     for _ in range(n_steps):
         wider = with_wider_clip(plan, model, ball.radius) if fills else plan
         statistics = release_statistics(ask, ball, wider, model)
@@ -318,7 +329,7 @@ def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> Mixtu
 def release_number(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
 ) -> tuple[Floats, Gaussians, int]:
-    """Release gains of 2, 3, ... groups over one less, which support a number k of groups.
+    """Release gains of 2, 3, ... groups over one less, and the number k of groups they support.
 
     Returns the gains, the mixture of k groups, and k.
     """

@@ -37,45 +37,47 @@ class TailErrors(NamedTuple):
     """Skewness of whitened columns, and what it takes from means and deviations."""
 
     skewness: Floats  # (d,): expected deviation of logs of `shared_tails`
-    missed: Floats  # (k, 1 + d): errors of weights and means by clips and traded rows
+    missed: Floats  # (k, 1 + d): errors of weights and means by clips and rows that groups trade
     spread: Floats  # (k, d): true over fitted deviation
     normal: float  # probability that no column has a tail
 
 
 def release_tails(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
-    noise: StepNoise, observed: Floats,
+    noise: StepNoise, observed: Floats, n_full_steps: int,
 ) -> TailErrors:  # fmt: skip
-    """Release shifts of rows clipped early, and estimate tails by them."""
+    """Release shifts of rows clipped early, and estimate tails by them.
+
+    `observed` (k, d) are shares of cells; tails moved several groups by `n_full_steps`.
+    """
     early = clipping_at(plan.n_features, EARLY)
-    shifts, of_shifts = _release_shifts(ask, ball, model, early)
+    totals, sigma = _release_shifts(ask, ball, model, early)
     weights = np.maximum(model.weights, LEAST_WEIGHT)
-    shifts = shifts / weights[:, None]
+    shifts = totals / weights[:, None]
     # Sampling variance of shifts from the mean: at most that of a median less the mean. Where cells
     # are missing noise of means counts for more.
     by_chance = (math.pi / 2 - 1) / (ask.n_units * weights)
     of_means = noise.shift / observed.mean(axis=1)
-    deviations = np.sqrt((of_shifts**2 + of_means**2) / weights**2 + by_chance)
+    deviations = np.sqrt((sigma**2 + of_means**2) / weights**2 + by_chance)
     far_out = missed_far_out(ball, plan, second, model, observed, shifts, deviations)
-    shared, traded = skew_of_groups(ball, plan, model, shifts, deviations, noise.rates, early)
+    shared, traded = skew_of_groups(ball, plan, model, shifts, deviations, early, n_full_steps)
     if plan.nonnormal is not None:  # tails of these columns are in their likelihood
         places = plan.nonnormal.places
-        is_cut = plan.nonnormal.longest(model.means[:, places]).max(axis=0) > plan.clip.far
-        shared.logs[places], shared.spread[places], far_out[:, places] = 0.0, 1.0, 0.0
-        shared.cut[places] *= is_cut
-        shared.normal[places] = 1.0
+        is_clipped = plan.nonnormal.longest(model.means[:, places]).max(axis=0) > plan.clip.far
+        shared = shared.without(places, keeps_cut=is_clipped)
+        far_out[:, places] = 0.0
     cut = np.square(model.factors) @ np.square(shared.cut)
-    missed = traded
-    missed[:, 1:] = np.sqrt(cut + far_out**2 + traded[:, 1:] ** 2)
+    missed_means = np.sqrt(cut + far_out**2 + traded[:, 1:] ** 2)
+    missed = np.column_stack([traded[:, 0], missed_means])
     spread = np.tile(shared.spread, (len(weights), 1))
     return TailErrors(shared.logs, missed, spread, float(shared.normal.prod()))
 
 
 def skew_of_groups(
     ball: LiftedBall, plan: MixturePlan, model: Gaussians, shifts: Floats, deviations: Floats,
-    rates: Floats, early: Clipping,
+    early: Clipping, n_full_steps: int,
 ) -> tuple[SharedTails, Floats]:  # fmt: skip
-    """Tails that groups share, and errors (k, 1 + d) by rows that they trade.
+    """Tails that groups share, and moves (k, 1 + d) by rows that groups trade because of these.
 
     `shifts` (k, d) of rows clipped early have noise of these `deviations` (k,).
     """
@@ -83,16 +85,14 @@ def skew_of_groups(
     tails = log_normal_tails(plan.clip, early)
     if k == 1 or not plan.has_intervals:
         return shared_tails(-shifts, deviations, np.ones((k, d)), tails), np.zeros((k, 1 + d))
+    # A tail to one side shifts rows clipped early to the other.
     signs = np.where(deviations**-2.0 @ shifts > 0, -1.0, 1.0)
-    # The sum of `rates` is a number of full steps. Steps before these, which start far away, are
-    # taken for as many: twice in all. If groups were merged, rates of steps before that are 0, and
-    # the groups before were fitted to all tails, too: take all for four times as many.
-    n_steps = round((2 if rates[0] > 0 else 4) * float(rates.sum()))
     bias = simulated_bias(
-        model, ball.radius, signs, plan.clip, early, n_steps, plan.covariance_type
+        model, ball.radius, signs, plan.clip, early, n_full_steps, plan.covariance_type
     )
-    whole = float(np.interp(SIMULATED, tails.logs, tails.early_shift))
-    parts = np.clip(-signs * bias.shifts.T / whole, LEAST_SHOWN, 1.0)
+    # Groups that trade rows show a part of the shift of a tail that stands alone.
+    alone = float(np.interp(SIMULATED, tails.logs, tails.early_shift))
+    parts = np.clip(-signs * bias.shifts.T / alone, LEAST_SHOWN, 1.0)
     shared = shared_tails(-signs * shifts, deviations, parts, tails)
     return shared, bias.moves_by(shared.square)
 
@@ -100,7 +100,7 @@ def skew_of_groups(
 def _release_shifts(
     ask: Session, ball: LiftedBall, model: Gaussians, clip: Clipping
 ) -> tuple[Floats, float]:
-    """Release shifts (k, d) of whitened rows, times weights; return them and sigma of noise."""
+    """Release whitened shifts (k, d) times weights; return them and the deviation of noise."""
     query = MixtureStatistics(
         model.means, model.whiteners, model.log_scales, limit=clip.limit, centre=0.0,
         scales=scales_of_shifts(1), guard_radius=MOST_RADII * ball.radius, shape_part="spherical",
@@ -116,30 +116,32 @@ def missed_far_out(
     ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians, observed: Floats,
     shifts: Floats, deviations: Floats,
 ) -> Floats:  # fmt: skip
-    """Errors (k, d) of means by values far beyond clips, which `second` moments show.
+    """Errors (k, d) of means by values far beyond clips, which raise mean squares of columns.
 
-    Such values raise mean squares. They also move the means by clipped steps, and `shifts` (k, d)
-    of rows clipped early, with noise of these `deviations` (k,), show these moves. If there are no
-    such values, noise shows some in a column in `FALSE_ALARMS` of fits.
+    Steps clip such values, which still move means; `shifts` (k, d) of rows clipped early, with
+    noise of these `deviations` (k,), show how far. Without such values noise in `second` moments
+    and shifts shows some, in any column, in `FALSE_ALARMS` of fits.
     """
     k, d = model.means.shape
     far = plan.clip.far
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
     spreads, shares = np.sqrt(variances), np.maximum(model.weights, LEAST_WEIGHT)[:, None]
     expected = model.weights @ (observed * (np.square(model.means) + variances))
-    squares = np.diagonal(second.value)[:-1] - expected
+    excess = np.diagonal(second.value)[:-1] - expected  # of mean squares
     # Shifts of columns, in their deviations; whitened ones are given the columns before.
     shifts = np.einsum("jab,jb->ja", model.factors, shifts) / spreads
     noise = deviations[:, None]
-    most = chi2.isf(2 * FALSE_ALARMS / d, k + 1) - np.square(shifts / noise).sum(axis=0)
-    is_seen = squares > second.sigma * np.sqrt(np.maximum(most, 0.0))
-    # Values t deviations out add (t - far) / t^2 <= 1 / (4 far) of their mean square to the mean
-    # beyond the clip. They may be in any group.
-    of_squares = np.hypot(squares, second.sigma) / observed / (4 * far * shares * spreads)
+    # A column has far values if its excess is above 0, and its square and those of k shifts, in
+    # deviations of noise, add up to more than chi squared does by chance.
+    left = chi2.isf(2 * FALSE_ALARMS / d, k + 1) - np.square(shifts / noise).sum(axis=0)
+    is_seen = excess > second.sigma * np.sqrt(np.maximum(left, 0.0))
+    # Two bounds. Values t deviations out add (t - far) / t^2 <= 1 / (4 far) of their mean square to
+    # the mean beyond the clip; they may be in any group.
+    by_squares = np.hypot(excess, second.sigma) / observed / (4 * far * shares * spreads)
     # They add (t - far) / far times what shifts show; all are within the ball.
-    beyond = np.maximum(ball.radius + np.abs(model.means) - far * spreads, 0.0) / far
-    of_shifts = np.hypot(shifts, noise) * beyond
-    return np.where(is_seen, np.minimum(of_squares, of_shifts), 0.0)
+    most_beyond = np.maximum(ball.radius + np.abs(model.means) - far * spreads, 0.0) / far
+    by_shifts = np.hypot(shifts, noise) * most_beyond
+    return np.where(is_seen, np.minimum(by_squares, by_shifts), 0.0)
 
 
 def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:

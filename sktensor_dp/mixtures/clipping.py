@@ -61,7 +61,7 @@ class Clipping:
         if alone:
             shape = min(shape, shift)
         whole = weight + shift + shape
-        # Sizes raise the sensitivity by a tenth at most, to adding or removing a unit by a fifth.
+        # Sizes raise the sensitivity by a sixth at most, to adding or removing a unit by a fifth.
         size = 0.5 * (shift + shape)
         return Scales(weight / whole, shift / whole, size / whole, shape / whole)
 
@@ -73,7 +73,7 @@ def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
     limit = math.sqrt(square)
     far = max(far, limit)
 
-    # E |y|^p over rows shorter than a limit is E |y|^p over all times this for d + p.
+    # `below(d + p)` is the part of E |y|^p that rows shorter than a limit have.
     def below(degrees: int, limit: float = limit) -> float:
         return float(chi2.cdf(limit**2, degrees))
 
@@ -83,8 +83,8 @@ def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
     size = below(d + 2)
     # By Stein's lemma the derivative in a shift is E |y|^2 min(1, far / |y|) / d ...
     mean_length = math.exp(0.5 * math.log(2) + gammaln((d + 1) / 2) - gammaln(d / 2))
-    longer = mean_length * (1 - below(d + 1, far))
-    shift = (d * below(d + 2, far) + far * longer) / d
+    length_of_longer = mean_length * (1 - below(d + 1, far))
+    shift = (d * below(d + 2, far) + far * length_of_longer) / d
     # ... and in a traceless shape E |y|^4 min(1, (limit / |y|)^2) / (d (d + 2)).
     shape = d * (d + 2) * below(d + 4) + d * square * (1 - below(d + 2))
     return Clipping(

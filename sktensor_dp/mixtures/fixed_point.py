@@ -11,7 +11,7 @@ from sktensor_dp.mixtures.scores import (
     directions,
     information_of,
     mean_scores,
-    of_parts,
+    standardised_scores,
 )
 from sktensor_dp.mixtures.uncertainty import (
     PRIOR,
@@ -22,12 +22,14 @@ from sktensor_dp.mixtures.uncertainty import (
     moved_from,
     unstretched,
 )
-from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.arrays import Floats
 
-# Largest move at once of a relative weight, a whitened mean or an eigenvalue of a shape; squared
-# distance, in deviations of all errors together, below which no move follows; how often at most
-# derivatives are taken again after the first; and for how many moves at most they are used.
-LONGEST, NEAR, MOST_DERIVATIVES, MOST_MOVES = 0.5, 0.01, 3, 10
+# Largest move at once of a relative weight, a whitened mean or an eigenvalue of a shape.
+LONGEST = 0.5
+# Squared distance, in deviations of all errors together, below which no move follows.
+NEAR = 0.01
+# How often derivatives are taken again after the first, and for how many moves, at most.
+MOST_DERIVATIVES, MOST_MOVES = 3, 10
 
 
 def given_mixture(scores: MeanScores, model: Gaussians) -> Gaussians:
@@ -46,7 +48,7 @@ class Settled(NamedTuple):
 
 def fixed_point(
     later: MeanScores, earlier: MeanScores | None, noise: StepNoise, model: Gaussians,
-    observed: Floats, n_rows: int, kind: str,
+    observed: Floats, n_rows: int, covariance_type: str,
 ) -> Settled:  # fmt: skip
     """Likeliest mixture by mean scores of later and earlier steps; `noise` is that of one step.
 
@@ -56,92 +58,108 @@ def fixed_point(
     """
     given = given_mixture(later, model)
     scores = _scores_of(later, given)
-    information = information_of(given, given, observed, as_generator(0))
-    along, by = directions(given, kind), NoiseOfScores(noise.times(later.n_steps**-0.5), 0.0, 0.0)
+    information = information_of(given, given, observed)
+    noise_of_scores = NoiseOfScores(noise.times(later.n_steps**-0.5), 0.0, 0.0)
     if earlier is not None:
+        # Carry earlier scores to the mixture given later, by a straight line, and average both.
         way = moved_from(given_mixture(earlier, model), given).ravel()
-        by = by._replace(ratio=earlier.n_steps / later.n_steps, apart=float(np.linalg.norm(way)))
-        beside = _scores_of(earlier, given) - information.of_scores @ way - scores
-        scores = scores + along @ (by.combined(information, given, kind)[1] @ (along.T @ beside))
-    errors = ScoreErrors.of(information, given, by, n_rows, kind)
-    lead = _Lead(given, observed, scores, errors, kind)
-    start, is_there = lead.followed(given, information.derivatives)
+        noise_of_scores = noise_of_scores._replace(
+            ratio=earlier.n_steps / later.n_steps, apart=float(np.linalg.norm(way))
+        )
+        _, part = noise_of_scores.combined(information, given, covariance_type)
+        difference = _scores_of(earlier, given) - information.of_scores @ way - scores
+        along = directions(given, covariance_type)
+        scores = scores + along @ (part @ (along.T @ difference))
+    errors = ScoreErrors.of(information, given, noise_of_scores, n_rows, covariance_type)
+    lead = _Lead(given, observed, scores, errors, covariance_type)
+    found, is_there = lead.followed(given, information.derivatives)
     for _ in range(0 if is_there else MOST_DERIVATIVES):
-        start, is_there = lead.followed(start, derivatives_of(start, given, observed))
+        found, is_there = lead.followed(found, derivatives_of(found, given, observed))
         if is_there:
             break
-    return Settled(start, given, by)
+    return Settled(found, given, noise_of_scores)
 
 
 class _Lead(NamedTuple):
-    """Way from a `given` mixture to the likeliest one by mean `scores` (p,) in it."""
+    """Way from a `given` mixture to the likeliest one by mean `scores` (n_scores,) in it."""
 
     given: Gaussians
-    observed: Floats
+    observed: Floats  # (k, d): shares of observed cells
     scores: Floats
     errors: ScoreErrors
-    kind: str
+    covariance_type: str
 
     def left(self, model: Gaussians) -> tuple[Floats, Floats, float]:
-        """Whitened scores that a mixture leaves, its distance, and the loss by both."""
+        """Whitened scores (p,) that a mixture leaves, its moves (p,) from `given`, and the loss.
+
+        The loss is the sum of squares of both, which is least for the likeliest mixture.
+        """
         left = self.scores - mean_scores(model, self.given, self.observed)
-        whitened = self.errors.whitened(directions(self.given, self.kind).T @ left)
-        away = directions(model, self.kind).T @ moved_from(self.given, model).ravel()
+        whitened = self.errors.whitened(directions(self.given, self.covariance_type).T @ left)
+        moves = moved_from(self.given, model).ravel()
+        away = directions(model, self.covariance_type).T @ moves
         return whitened, away, float(whitened @ whitened + PRIOR * (away @ away))
 
     def followed(self, model: Gaussians, derivatives: Floats) -> tuple[Gaussians, bool]:
-        """Move by `derivatives` at a model, as far as they lead; say whether that is to the end."""
-        derivatives = directions(self.given, self.kind).T @ derivatives
-        found = Estimate.by(self.errors, derivatives @ directions(model, self.kind))
+        """Move by `derivatives` at a model while the loss falls; True if no move is left.
+
+        `derivatives` (n_scores, n_scores) are of mean scores in `given`.
+        """
+        derivatives = directions(self.given, self.covariance_type).T @ derivatives
+        derivatives = derivatives @ directions(model, self.covariance_type)
+        estimate = Estimate.by(self.errors, derivatives)
         whitened, away, loss = self.left(model)
         past, part = list[_Step](), 1.0
         for _ in range(MOST_MOVES):
-            slopes = found.slopes(whitened, away)
-            newton = found.solved(slopes)
+            slopes = estimate.slopes(whitened, away)
+            newton = estimate.solved(slopes)
             if newton @ slopes < NEAR:
                 return model, True
-            moves = _accelerated(newton, slopes, past)
-            of_all = (directions(model, self.kind) @ moves).reshape(len(self.observed), -1)
-            within = part * min(1.0, LONGEST / _size_of(model, of_all))
-            moved = moved_by(model, within * of_all)
-            *left, new_loss = self.left(moved)
+            along = _accelerated(newton, slopes, past)
+            moves = directions(model, self.covariance_type) @ along
+            moves = moves.reshape(len(self.observed), -1)
+            scale = part * min(1.0, LONGEST / _size_of(model, moves))
+            moved = moved_by(model, scale * moves)
+            new_whitened, new_away, new_loss = self.left(moved)
             if new_loss < loss:
-                past.append(_Step(newton, slopes, within * moves))
-                model, (whitened, away), loss, part = moved, left, new_loss, 1.0
+                past.append(_Step(newton, slopes, scale * along))
+                model, whitened, away, loss = moved, new_whitened, new_away, new_loss
+                part = 1.0
             elif past:
                 break
-            else:
+            else:  # a first move that is too long
                 part /= 4
         return model, False
 
 
 class _Step(NamedTuple):
-    """Move by derivatives of a former mixture, slopes there, and what was moved."""
+    """Move of a mixture; arrays (p,) along `directions`."""
 
-    newton: Floats
-    slopes: Floats
-    moves: Floats
+    newton: Floats  # Newton's move at the mixture before
+    slopes: Floats  # of the log-posterior there
+    moves: Floats  # what was moved
 
 
 def _accelerated(newton: Floats, slopes: Floats, past: list[_Step]) -> Floats:
     """Moves that leave least by a straight line through those of `past` steps (Anderson, 1965)."""
     if not past:
         return newton
-    before, of_slopes, moves = map(np.array, zip(*past, strict=True))
-    changes = np.diff(np.vstack([before, newton]), axis=0)
-    products = changes @ np.diff(np.vstack([of_slopes, slopes]), axis=0).T
+    newtons, past_slopes, moves = map(np.array, zip(*past, strict=True))
+    changes = np.diff(np.vstack([newtons, newton]), axis=0)
+    products = changes @ np.diff(np.vstack([past_slopes, slopes]), axis=0).T
     parts = np.linalg.lstsq((products + products.T) / 2, changes @ slopes, rcond=1e-6)[0]
     return np.asarray(newton - parts @ (moves + changes))
 
 
 def _scores_of(scores: MeanScores, given: Gaussians) -> Floats:
-    """Scores in standard errors by a labelled row, as `moved_from` has moves; as one vector."""
+    """Scores (n_scores,) in units of `standardised_scores`."""
     whiteners, weights = given.whiteners, given.weights
     shifts = np.einsum("jab,jb->ja", whiteners, scores.of_means)
     shapes = scores.of_covariances
     if len(shapes) < len(weights):  # those of all groups add up to it
         shapes = weights[:, None, None] * shapes
-    return of_parts(scores.of_weights, shifts, whiteners @ shapes @ whiteners.swapaxes(1, 2), given)
+    shapes = whiteners @ shapes @ whiteners.swapaxes(1, 2)
+    return standardised_scores(scores.of_weights, shifts, shapes, given)
 
 
 def _size_of(model: Gaussians, moves: Floats) -> float:

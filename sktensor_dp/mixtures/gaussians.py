@@ -21,8 +21,8 @@ LEAST_WEIGHT = 1e-12
 # parameters, about 1 / POINTS for each parameter; half as many change that of a fit by at most a
 # hundredth of its distance from the law.
 POINTS = 4000
-# Largest loss of log-density of a point by leaving a Gaussian out. So a wide one that holds the
-# tails of others is left out before they are.
+# Cap on the log-density that a point loses by leaving a Gaussian out: a wide one that holds the
+# tails of others is then left out before these are.
 MOST_LOSS = 4.0
 
 
@@ -86,7 +86,7 @@ class Gaussians:
         return self._of_nonnormal("stretches", 1.0)
 
     def _of_nonnormal(self, name: str, other: float) -> Floats:
-        """Numbers (k, d) that a method of `nonnormal` gives by means; `other` for other columns."""
+        """Numbers (k, d) by the method of `nonnormal` of this name; `other` in other columns."""
         found = np.full_like(self.means, other)
         if self.nonnormal is not None:
             places = self.nonnormal.places
@@ -141,13 +141,13 @@ class Gaussians:
         return self.placed(chosen, rng.standard_normal((len(chosen), self.means.shape[1])))
 
     def placed(self, chosen: Integers, normal: Floats) -> Floats:
-        """Point of each Gaussian in `chosen` at one of the standard normal ones (n, d), as `at`."""
+        """Points (n, d) of the Gaussians `chosen` (n,) at standard normal points (n, d)."""
         return self._placed(self.means[chosen], self.roots[chosen], normal)
 
     def at(self, normal: Floats) -> Floats:
-        """Points (k, n, d) of each Gaussian at the same standard normal ones (n, d).
+        """Points (k, n, d) of each Gaussian at the same standard normal points (n, d).
 
-        Coordinates are of columns given those before, nonnormal ones last.
+        Coordinates of these are for columns given those before, nonnormal ones last.
         """
         return self._placed(self.means[:, None], self.roots[:, None], normal[None])
 
@@ -228,7 +228,7 @@ def patterns_of(
 
 @dataclass(frozen=True, eq=False)
 class ObservedPart:
-    """Gaussians of observed columns, with conditional means of the whitened rows y as whole."""
+    """Gaussians of observed columns, and what these show of the whitened complete row y."""
 
     whiteners: Floats  # (k, d, d): from a row to the conditional mean of y; 0 for missing columns
     log_scales: Floats  # (k,): log of weight times density of observed columns at the mean
@@ -342,7 +342,7 @@ def merged_levels(model: Gaussians, most: int) -> list[MergedGaussians]:
 
 
 def without_spare(model: Gaussians, most: int) -> MergedGaussians:
-    """Mixture of `most` Gaussians: others are merged or left out, whichever loses least."""
+    """Mixture of `most` Gaussians: one by one others are merged or left out, as loses least."""
     kept = MergedGaussians(
         model.weights, model.means, model.covariances, np.eye(len(model.weights)),
         nonnormal=model.nonnormal,
@@ -350,17 +350,18 @@ def without_spare(model: Gaussians, most: int) -> MergedGaussians:
     points, weights = model.points(as_generator(0))
     while (k := len(kept.weights)) > most:
         merged, joint = merged_levels(kept, k - 1)[-1], kept.log_joint(points)
+        # Bound on the loss, as in `merged_levels`.
         by_merging = merged.weights @ merged.log_volumes - kept.weights @ kept.log_volumes
         density = log_density(joint)
-        others = [np.delete(np.arange(k), place) for place in range(k)]
+        remaining = [np.delete(np.arange(k), place) for place in range(k)]
         losses = [
-            weights @ np.minimum(density - log_density(joint[:, i]), MOST_LOSS) for i in others
+            weights @ np.minimum(density - log_density(joint[:, i]), MOST_LOSS) for i in remaining
         ]
         fewer: Gaussians = merged
         members = merged.members @ kept.members
         if min(losses) < by_merging / 2:
-            left = others[int(np.argmin(losses))]
-            fewer, members = kept.in_order(left), kept.members[left]
+            best = remaining[int(np.argmin(losses))]
+            fewer, members = kept.in_order(best), kept.members[best]
         kept = MergedGaussians(
             fewer.weights, fewer.means, fewer.covariances, members, nonnormal=model.nonnormal
         )

@@ -20,18 +20,17 @@ LEAST_VARIANCE = 1e-10
 
 @dataclass(frozen=True)
 class StepNoise:
-    """Deviations of noise on averaged statistics, in whitened units, and rates of the average."""
+    """Deviations of noise on averaged statistics, in whitened units."""
 
     weight: float  # of a group's weight
     shift: float  # of a coordinate of a weight times a shift
     size: float  # of a weight times a mean eigenvalue
     shape: float  # of an orthonormal coordinate of a weight times a shape
-    rates: Floats  # (n_steps,): weight of each step in the average when it was made
 
     def times(self, scale: float) -> "StepNoise":
         """Noise that is `scale` times as large."""
         weight, shift, size, shape = self.weight, self.shift, self.size, self.shape
-        return StepNoise(scale * weight, scale * shift, scale * size, scale * shape, self.rates)
+        return StepNoise(scale * weight, scale * shift, scale * size, scale * shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,21 +57,23 @@ class WhitenedStatistics:
         if scales.shape > 0:
             shape = self.sigma * square / scales.shape**0.5 / clip.shape_response
             shape *= (1 - 1 / clip.width) ** 0.5  # as `MixtureStatistics.decoded` has it
-        return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape, np.ones(1))
+        return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape)
 
 
 @dataclass(frozen=True, eq=False)
 class MeanScores:
-    """Means over steps, of mixtures that they were given, and of scores in these by releases.
+    """Means over steps of the parameters that these were given, and of released scores there.
 
     Scores are means over rows of responsibilities r, of r (x - m) and of r ((x - m)(x - m)' - C).
     """
 
     n_steps: int
+    # Given parameters.
     weights: Floats  # (k,)
     means: Floats  # (k, d)
     covariances: Floats  # (k, d, d)
-    of_weights: Floats  # (k,): less the given ones
+    # Scores.
+    of_weights: Floats  # (k,): less the given weights
     of_means: Floats  # (k, d)
     of_covariances: Floats  # (k, d, d); (1, d, d) for all groups if they share a covariance
 
@@ -114,8 +115,14 @@ class StepMoments:
     @property
     def step_weights(self) -> Floats:
         """Weights (k, n_steps) of steps in the average: rates times what later steps kept."""
-        kept = np.cumprod(1 - self.rates[:, :0:-1], axis=1)[:, ::-1]
+        latest_first = self.rates[:, :0:-1]  # without the first step
+        kept = np.cumprod(1 - latest_first, axis=1)[:, ::-1]
         return self.rates * np.column_stack([kept, np.ones(len(kept))])
+
+    @property
+    def n_full_steps(self) -> float:
+        """Number of steps, each for the part by which it moved the average."""
+        return float(self.rates.mean(axis=0).sum())
 
     @property
     def counts(self) -> Floats:
@@ -161,8 +168,7 @@ class StepMoments:
     def converged(self, model: Gaussians, information: ObservedInformation) -> "StepMoments":
         """Moments to which steps lead, if each goes the part `information` of the way.
 
-        To first order that is the way from the moments which steps were given, on average, to
-        those that they made, divided by this part.
+        To first order they are given moments plus the moves that steps made, over this part.
         """
         whiteners, factors = model.whiteners, model.factors
         given = (self.step_weights.T[:, :, None] * self.given_firsts).sum(axis=0)
@@ -172,20 +178,22 @@ class StepMoments:
             found = _products(moves, model.means)
             return found if len(self.seconds) == len(moves) else found.sum(axis=0, keepdims=True)
 
-        # Of each step, and on average.
+        of_means, of_shapes = self.relative_noise
+        # Moves of first moments: of each step, and last on average.
         moves = np.concatenate([self.steps[:, :, 1:] - self.given_firsts, [self.firsts - given]])
-        scatters = self.seconds - self.given_seconds - products(moves[-1])
-        gains = information.gains_of_means(self.relative_noise[0])
+        gains = information.gains_of_means(of_means)
         shifts = np.einsum("jab,jbc,sjc->sja", gains, whiteners, moves)
+        whole_moves = np.einsum("jab,sjb->sja", factors, shifts)
+        # Moves of second moments, less what moves of means add to these.
+        scatters = self.seconds - self.given_seconds - products(moves[-1])
         scatters = whiteners[shared] @ scatters @ whiteners[shared].swapaxes(1, 2)
         counts = self.counts[:, None, None]
-        shapes = information.whole_shapes(scatters / counts, self.relative_noise[1])
-        shapes = shapes * counts
-        moves = np.einsum("jab,sjb->sja", factors, shifts)
-        scatters = factors[shared] @ shapes @ factors[shared].swapaxes(1, 2) + products(moves[-1])
-        steps = self.given_firsts + moves[:-1]
+        shapes = information.whole_shapes(scatters / counts, of_shapes) * counts
+        whole_scatters = factors[shared] @ shapes @ factors[shared].swapaxes(1, 2)
+        steps = self.given_firsts + whole_moves[:-1]
         return replace(
-            self, firsts=given + moves[-1], seconds=self.given_seconds + scatters,
+            self, firsts=given + whole_moves[-1],
+            seconds=self.given_seconds + (whole_scatters + products(whole_moves[-1])),
             steps=np.concatenate([self.steps[:, :, :1], steps], axis=2),
         )  # fmt: skip
 
@@ -201,7 +209,7 @@ class StepMoments:
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
         scale = float(np.sqrt(self.weight_variances.mean()))
-        return replace(last.noise.times(scale), rates=self.rates.mean(axis=0))
+        return last.noise.times(scale)
 
 
 def average_with_step(
@@ -260,9 +268,9 @@ def carried_variances(
     trace, norm = np.trace(squares, axis1=1, axis2=2), np.square(squares).sum(axis=(1, 2))
     firsts, shapes, sizes = average.variances
     ratios = trace / d  # of sizes
-    # Noise E of shapes becomes F E F' in frames F. For coordinates of E of variance 1 its mean
-    # squared norm is `whole`; without the traces of E and of F E F', `kept` of it is in shapes, and
-    # `mixed` / d is the variance of the mean eigenvalue.
+    # Noise E of shapes becomes F E F' in frames F. If the coordinates of E, all or those of a
+    # diagonal, have variance 1, the mean squared norm of F E F' is `whole`. Without the traces of E
+    # and of F E F' it is `kept`. The mean eigenvalue of F E F' has the variance `mixed` / d.
     whole = (trace**2 + norm) / 2 if n_shape >= d else norm
     kept = whole - 2 * norm / d + ratios**2
     mixed = np.maximum(norm - trace**2 / d, 0) / d
@@ -313,14 +321,15 @@ def _rates(
     if noise.weight == 0:
         ones = np.ones_like(average.weights)
         return _Rates(ones, ones, ones)
-    whiteners, ends = model.whiteners, (average, new)
-    if information is not None:  # noise of what steps lead to is round after this
+    whiteners, moments = model.whiteners, (average, new)
+    if information is not None:
+        # Moments to which steps lead have noise over the information: multiply by that.
         whiteners = information.of_means() @ whiteners
-        ends = (
+        moments = (
             replace(average, variances=carried).converged(model, information),
             new.converged(model, information),
         )
-    differences = _differences(*ends, whiteners, noise, carried[0])
+    differences = _differences(*moments, whiteners, noise, carried[0])
     noise_part, off = _part_by_noise(differences, average)
     # Twice the weight times the log-likelihood that noise of the step, and of the average, loses.
     d = new.means.shape[1]
@@ -367,12 +376,13 @@ def _differences(
 def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[Floats, Floats]:
     """Expected part (k,) of `differences` that is noise, and probability (k,) of an average off.
 
-    `differences` (n, k, n_coordinates) are between means of steps and the average, in deviations of
-    their noise. If a group's average is right, they are noise alone. If it is off, one of the n
-    means, each as likely, has a part u of noise in its variance, and u is uniform a priori. An
-    average that is off is right after a step with probability 1/2. In step t that of some group
-    gets off with probability 1/t.
+    `differences` (n, k, n_coordinates) are those of n means of steps from the average, in
+    deviations of their noise.
     """
+    # If a group's average is right, differences are noise alone. If it is off, one of the n means,
+    # each as likely, has a part u of noise in its variance, and u is uniform a priori. An average
+    # that is off is right after a step with probability 1/2. In step t that of some group gets off
+    # with probability 1/t.
     _, k, n_coordinates = differences.shape
     squares = np.square(differences).sum(axis=2)[:, :, None]
     # Likelihood of n coordinates of variance 1 / u, over that of variance 1: u^(n/2) e^((1-u) S/2)
@@ -481,9 +491,9 @@ def gaussians_after_step(
 
 
 def _beyond_statistics(model: Gaussians, whitened: Floats) -> Floats:
-    """Whitened variances (k, d, d) of nonnormal columns in the model less those in `whitened`.
+    """Variances of nonnormal columns in the model less those in `whitened`, as (k, d, d), whitened.
 
-    In the model they are held fixed: no statistics change them.
+    In the model they are held fixed: no statistics change them. One (1, d, d) if groups share one.
     """
     assert model.nonnormal is not None
     k, places = len(whitened), model.nonnormal.places

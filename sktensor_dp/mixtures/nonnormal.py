@@ -1,4 +1,4 @@
-"""Columns of few values, with many equal ones or a long tail: any law between two ends.
+"""Columns of few values, with many equal values or a long tail: any law between two ends.
 
 In a group with mean m a value x, both scaled to [-1, 1], has the likelihood of a Bernoulli law,
 (log((1 - m^2) / 4) / 2 + x artanh(m)) / phi, which is linear in x: that many rows have one value is
@@ -27,25 +27,25 @@ LEAST_WIDTH = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class NonnormalColumns:
-    """Which of d columns are of this kind, and numbers of these; 0 for others.
+    """The m nonnormal columns of d, with their ends and dispersions; numbers of others are 0.
 
-    Methods take means (..., m) of the m columns at `places`.
+    Methods take means (..., m) of the nonnormal columns.
     """
 
     low: Floats  # (d,): ends
     high: Floats  # (d,)
-    dispersions: Floats  # (d,): above 0 in columns of this kind
+    dispersions: Floats  # (d,): above 0 in nonnormal columns
 
     @cached_property
     def places(self) -> Integers:
-        """Indices (m,) of the columns."""
+        """Indices (m,) of the nonnormal columns."""
         return np.flatnonzero(self.dispersions)
 
     @property
     def variances(self) -> Floats:
-        """Variances (m,) of the Gaussian columns, those of columns with means in the middle.
+        """Variances (m,) of the Gaussian columns in their place: those of means in the middle.
 
-        With a smaller one than a column has, groups would part by its regression on others.
+        With smaller ones than columns have, groups would part by regressions on other columns.
         """
         return np.asarray(self._half**2 * self._phi)
 
@@ -67,15 +67,19 @@ class NonnormalColumns:
 
     def in_ball(self, radius: float) -> "NonnormalColumns":
         """Columns with ends moved into a ball, where rows are, and not too near each other."""
-        least, is_one = LEAST_WIDTH * radius, self.dispersions > 0
+        least = LEAST_WIDTH * radius
         low = np.clip(self.low, -radius, radius - least)
         high = np.clip(self.high, low + least, radius)
-        return replace(self, low=np.where(is_one, low, 0.0), high=np.where(is_one, high, 0.0))
+        return self._with_ends(low, high)
 
     def moved(self, middles: Floats, halves: Floats) -> "NonnormalColumns":
         """Columns in units in which [-1, 1] has these `middles` and `halves` (d,)."""
-        is_one = self.dispersions > 0
-        low, high = (np.where(is_one, middles + halves * end, 0.0) for end in (self.low, self.high))
+        return self._with_ends(middles + halves * self.low, middles + halves * self.high)
+
+    def _with_ends(self, low: Floats, high: Floats) -> "NonnormalColumns":
+        """Columns with the ends `low` and `high` (d,), of which nonnormal ones are used."""
+        is_nonnormal = self.dispersions > 0
+        low, high = (np.where(is_nonnormal, end, 0.0) for end in (low, high))
         return replace(self, low=low, high=high)
 
     def ends(self, names: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -89,7 +93,7 @@ class NonnormalColumns:
     def expected(self, means: Floats, noise: Floats) -> Floats:
         """Means of the expected log-odds, given `means` (k, m) with normal `noise` (k, 1).
 
-        At an end, where noise may move the mean of a few ones, a group would have no row with one.
+        A mean that noise moves to an end would leave no row of the group with the other value.
         """
         sigma = np.maximum(noise * np.sqrt(self._phi), 1e-9)  # of means scaled to [-1, 1]
         scaled = np.clip((means - self._middle) / self._half, -1 - 4 * sigma, 1 + 4 * sigma)
@@ -100,19 +104,19 @@ class NonnormalColumns:
         return np.asarray(self._middle + self._half * np.tanh(log_odds))
 
     def slopes(self, means: Floats) -> Floats:
-        """Slopes of log-likelihoods in x - m, beyond those of the Gaussian columns."""
+        """Slopes (..., m) of log-likelihoods in x - m, beyond those of the Gaussian columns."""
         scaled = self._scaled(means)
         return np.asarray((np.arctanh(scaled) - scaled) / (self._phi * self._half))
 
     def offsets(self, means: Floats) -> Floats:
-        """Log-likelihoods at x = m, beyond those of the Gaussian columns."""
+        """Log-likelihoods (..., m) at x = m, beyond those of the Gaussian columns."""
         scaled = self._scaled(means)
         of_law = np.log((1 - scaled**2) / 4) + 2 * scaled * np.arctanh(scaled)
         of_law = of_law + 1 - scaled**2  # as if x^2 were 1
         return np.asarray((of_law / self._phi + np.log(2 * math.pi * self.variances)) / 2)
 
     def stretches(self, means: Floats) -> Floats:
-        """Deviations of the Gaussian columns over those of columns with these means."""
+        """Deviations (..., m) of the Gaussian columns over those of columns with these means."""
         return np.asarray(1 / np.sqrt(1 - self._scaled(means) ** 2))
 
     def longest(self, means: Floats) -> Floats:
@@ -120,9 +124,9 @@ class NonnormalColumns:
         return np.asarray((1 + np.abs(self._scaled(means))) / np.sqrt(self._phi))
 
     def drawn(self, i: int, means: Floats, quantiles: Floats) -> Floats:
-        """Values at `quantiles` of laws of two values with these `means`, of nonnormal column i.
+        """Values (...) at `quantiles` of laws of two values, of the i-th nonnormal column.
 
-        If the dispersion is 1 they are the ends.
+        Laws have these `means` (...), and the dispersion: if it is 1, values are the ends.
         """
         low, high = self.low[self.places[i]], self.high[self.places[i]]
         ends = np.where(quantiles > (high - means) / (high - low), high, low)

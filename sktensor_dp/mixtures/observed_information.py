@@ -9,9 +9,10 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Number of rows of each group that are drawn for their patterns of observed cells.
 ROWS = 400
-# Part of rows in which the same cells are missing as in a dropout, those of the columns that rows
-# lack most. Otherwise they are independent. Were rows all one or the other, steps would be too long
-# by the inverse of their part; from 2 on they diverge, so only this part is safe for both.
+# Part of rows that lack cells together, as by a dropout: if one cell is missing, so are those of
+# columns that lack more. In other rows cells are missing independently. If all rows are of one
+# sort, steps are too long by the inverse of its part; from 2 on they diverge, so that only a half
+# is safe for both.
 TOGETHER = 0.5
 # Least part of a group's rows that is taken to show a direction.
 LEAST_PART = 1e-4
@@ -21,10 +22,10 @@ LEAST_PART = 1e-4
 class ObservedInformation:
     """Information on whitened means and shapes, 1 along directions that all rows of a group show.
 
-    A step moves a mean or a shape by this part of the way to convergence. It is given by
-    eigenvalues and eigenvectors.
+    A step moves a mean or a shape by this part of the way to convergence.
     """
 
+    # Eigenvalues and eigenvectors.
     means: tuple[Floats, Floats]  # (k, d) and (k, d, d)
     shapes: tuple[Floats, Floats]  # (k, p) and (k, p, p) of unique entries; k = 1 if groups share
 
@@ -43,55 +44,59 @@ class ObservedInformation:
         return (vectors * gains[:, None]) @ vectors.swapaxes(1, 2)
 
     def errors_by_shapes(self, noise: Floats, chance: Floats) -> Floats:
-        """Mean products (k, d, d) of errors of means by shapes that fill missing cells wrongly.
+        """Covariances (k, d, d) of whitened means by errors of shapes, which fill missing cells.
 
-        Entries of shapes have the variances `noise` (k,), and by `chance` (k,) of whole rows. Such
-        an error moves a mean by what rows with the cell, a part s, have in other columns: in
-        deviations sqrt((1 - s) / s) at most, and uniform up to that as cells may be missing at
-        random. `whole_shapes` makes less of an entry the more noise it has.
+        Entries of shapes have the variances `noise` (k,), and `chance` (k,) by sampling of complete
+        rows.
         """
         values, vectors = self.means
         parts, prior = np.maximum(values, LEAST_PART), _prior_variance(values.shape[1])
-        variances = noise[:, None] + parts * chance[:, None]
-        variances = variances * prior / (parts**2 * prior + variances)
-        variances = variances * (1 - parts) / parts / 3
-        return (vectors * variances[:, None]) @ vectors.swapaxes(1, 2)
+        # Of a distance with the prior variance p a step shows the part s, with variance v; then
+        # its posterior variance is p v / (s^2 p + v), as `whole_shapes` estimates it.
+        by_step = noise[:, None] + parts * chance[:, None]
+        posterior = by_step * prior / (parts**2 * prior + by_step)
+        # An error moves a mean by what rows with the cell, a part s, have in other columns:
+        # sqrt((1 - s) / s) deviations at most, and uniform up to that, of a third of the square.
+        of_means = posterior * (1 - parts) / parts / 3
+        return (vectors * of_means[:, None]) @ vectors.swapaxes(1, 2)
 
     def whole_shapes(self, shapes: Floats, noise: Floats) -> Floats:
         """Moves of `shapes` (k, d, d), or (1, d, d), lengthened to all of the way to convergence.
 
-        Distances of entries to convergence are normal a priori, with a variance estimated beyond
-        the `noise` on an entry; each counts by the information that it lacks.
+        `noise` (k,), or (1,), is the deviation of an entry.
         """
         values, vectors = self.shapes
-        entries = np.einsum("jab,ja->jb", vectors, shape_entries(shapes))
-        lacks, noise = (1 - values) * values**2, noise[:, None]
-        excess = (np.square(entries) - noise**2) * lacks
-        variances = excess.sum(axis=1) / np.maximum((lacks * values**2).sum(axis=1), 1e-300)
+        moves = np.einsum("jab,ja->jb", vectors, shape_entries(shapes))  # along eigenvectors
+        # Distances to convergence are normal a priori. Their variance is estimated by squares
+        # beyond noise, which count by the information that they lack.
+        counts, noise = (1 - values) * values**2, noise[:, None]
+        excess = (np.square(moves) - noise**2) * counts
+        variances = excess.sum(axis=1) / np.maximum((counts * values**2).sum(axis=1), 1e-300)
         variances = np.clip(variances, 0.0, _prior_variance(shapes.shape[-1]))[:, None]
-        entries = np.einsum("jab,jb->ja", vectors, entries * _gains(values, noise, variances))
+        entries = np.einsum("jab,jb->ja", vectors, moves * _gains(values, noise, variances))
         return shapes_of_entries(entries, shapes.shape[-1])
 
 
 def _prior_variance(d: int) -> float:
-    """Largest prior variance of entries of (d, d) matrices by which shapes stay positive.
+    """Largest prior variance of entries of a (d, d) move by which a whitened shape stays positive.
 
-    Their eigenvalues reach twice the root of d times the variance: 1 at most.
+    Eigenvalues of the move reach ``2 sqrt(d variance)``: 1 at most.
     """
     return 1 / (4 * d)
 
 
-def _gains(values: Floats, noise: Floats, variances: Floats | float) -> Floats:
-    """Factors of 1 or more on parts `values` of distances, for least error.
+def _gains(parts: Floats, noise: Floats, variances: Floats | float) -> Floats:
+    """Factors of 1 or more on noisy moves, by which these estimate distances with least error.
 
-    Distances have these prior `variances`, and parts of them deviations of `noise`.
+    Moves are these `parts` of distances plus `noise` of this deviation; distances have these prior
+    `variances`.
     """
-    squares = np.square(values) * variances + np.square(noise)
-    return np.maximum(values * variances / np.maximum(squares, 1e-300), 1.0)
+    squares = np.square(parts) * variances + np.square(noise)
+    return np.maximum(parts * variances / np.maximum(squares, 1e-300), 1.0)
 
 
 def shape_entries(shapes: Floats) -> Floats:
-    """Unique entries of symmetric matrices, over the deviations of those of yy' for normal y."""
+    """Unique entries (..., p) of symmetric (..., d, d), over deviations of yy' for normal y."""
     first, second = np.triu_indices(shapes.shape[-1])
     return shapes[..., first, second] / np.where(first == second, np.sqrt(2), 1.0)
 
@@ -108,7 +113,7 @@ def shapes_of_entries(entries: Floats, d: int) -> Floats:
 def observed_information(
     model: Gaussians, observed: Floats, *, pooled: bool = False
 ) -> ObservedInformation:
-    """Information of rows with shares `observed` (k, d) of cells, also on a `pooled` shape."""
+    """Information of rows with shares `observed` (k, d) of cells; on one shape if `pooled`."""
     each = (_of_group(*one) for one in zip(model.factors, observed, strict=True))
     means, shapes = map(np.array, zip(*each, strict=True))
     if pooled:
@@ -119,8 +124,8 @@ def observed_information(
 def missing_places(n: int, d: int, rng: np.random.Generator) -> Floats:
     """Numbers (n, d) in (0, 1): cells are observed where they are below the column's share."""
     places = np.array([rng.permutation(n) for _ in range(d)]).T
-    shared = rng.permutation(n)[: round(TOGETHER * n)]
-    places[shared] = np.arange(len(shared))[:, None] / TOGETHER
+    together = rng.permutation(n)[: round(TOGETHER * n)]  # rows with one place in all columns
+    places[together] = np.arange(len(together))[:, None] / TOGETHER
     return (places + 0.5) / n
 
 
@@ -128,7 +133,7 @@ def _of_group(factor: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """Information on the whitened mean (d, d) and the entries of the shape (p, p) of one group."""
     places = missing_places(ROWS, len(shares), np.random.default_rng(0))
     first, second = np.triu_indices(len(shares))
-    over = np.where(first == second, np.sqrt(2), 1.0)
+    deviations = np.where(first == second, np.sqrt(2), 1.0)  # of entries, as in `shape_entries`
     projectors, sizes = list[Floats](), list[int]()
     for pattern, rows in patterns_of(places < shares):
         part = observed_part(factor[None], np.zeros(1), pattern, np.zeros((1, len(shares))))
@@ -140,7 +145,7 @@ def _of_group(factor: Floats, shares: Floats) -> tuple[Floats, Floats]:
     # Entries of P D P for each entry of a symmetric D.
     shapes = products[first[:, None], first, second[:, None], second]
     shapes = shapes + products[first[:, None], second, second[:, None], first]
-    return np.tensordot(parts, P, axes=1), shapes / np.outer(over, over)
+    return np.tensordot(parts, P, axes=1), shapes / np.outer(deviations, deviations)
 
 
 def _eigen(matrices: Floats) -> tuple[Floats, Floats]:

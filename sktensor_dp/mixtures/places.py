@@ -13,9 +13,9 @@ ROUNDING = 1e-9
 
 
 def places_of(model: Gaussians) -> Integers:
-    """Number (k,) of the place of each Gaussian, from 1; chains of such pairs are one place.
+    """Number (k,) of the place of each Gaussian, from 1; chains of pairs of one peak share one.
 
-    It is by the columns that are not nonnormal, if there are any.
+    Nonnormal columns do not count, unless all are.
     """
     if model.nonnormal is not None and len(columns := model.nonnormal.others):
         covariances = model.covariances[:, columns][:, :, columns]

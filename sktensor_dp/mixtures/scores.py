@@ -18,10 +18,13 @@ from sktensor_dp.mixtures.observed_information import missing_places, shape_entr
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
-# Numbers of rows that are drawn for mean scores; for products of scores, for each score, and fewer
-# for moves, but no fewer than `FEWEST`. Of these `ALIKE` have the same missing cells, and scores of
-# `TOGETHER` are multiplied at once.
-FOR_MEANS, ROWS, FOR_MOVES, FEWEST, ALIKE, TOGETHER = 50_000, 20, 5, 10_000, 4, 2000
+# Number of rows that are drawn for mean scores.
+FOR_MEANS = 50_000
+# Numbers of rows for products of scores, for each score: for information, and for derivatives that
+# only lead moves; and the fewest in all.
+ROWS, FOR_MOVES, FEWEST = 20, 5, 10_000
+# Numbers of drawn rows that have the same missing cells, and whose scores are multiplied at once.
+ALIKE, TOGETHER = 4, 2000
 # Least responsibility that counts in products: it moves them by less than chance does.
 LEAST = 1e-6
 
@@ -42,8 +45,8 @@ def stretched(shapes: Floats, model: Gaussians) -> Floats:
     return shapes
 
 
-def directions(model: Gaussians, kind: str) -> sparse.csr_array:
-    """Orthonormal directions (n_scores, p) in which parameters of this `kind` can move.
+def directions(model: Gaussians, covariance_type: str) -> sparse.csr_array:
+    """Orthonormal directions (n_scores, p) in which parameters of this type can move.
 
     Weights add up to 1, and variances of nonnormal columns follow from means.
     """
@@ -53,14 +56,14 @@ def directions(model: Gaussians, kind: str) -> sparse.csr_array:
     roots = np.sqrt(model.weights) + np.eye(k)[0]
     of_weights = (np.eye(k) - 2 * np.outer(roots, roots) / (roots @ roots))[:, 1:]
     of_shapes = np.eye(len(first))
-    if kind in ("diag", "spherical"):
+    if covariance_type in ("diag", "spherical"):
         of_shapes = of_shapes[:, first == second]
-    if kind == "spherical":
+    if covariance_type == "spherical":
         of_shapes = of_shapes.sum(axis=1, keepdims=True) / np.sqrt(d)
     elif model.nonnormal is not None:
         follows = (first == second) & np.isin(first, model.nonnormal.places)
         of_shapes = of_shapes[:, (of_shapes[follows] == 0).all(axis=0)]
-    of_groups = np.sqrt(model.weights)[:, None] if kind == "tied" else np.eye(k)
+    of_groups = np.sqrt(model.weights)[:, None] if covariance_type == "tied" else np.eye(k)
     of_each = sparse.kron(sparse.coo_array(of_groups), sparse.coo_array(of_shapes))
     parts = [of_weights, sparse.eye_array(k * d), of_each]
     found = sparse.block_diag(parts, format="csr")
@@ -70,11 +73,13 @@ def directions(model: Gaussians, kind: str) -> sparse.csr_array:
     return sparse.csr_array(found)[order]
 
 
-def of_parts(weights: Floats, shifts: Floats, shapes: Floats, given: Gaussians) -> Floats:
-    """Scores (p,) in a `given` mixture, in standard errors by a labelled row.
+def standardised_scores(
+    weights: Floats, shifts: Floats, shapes: Floats, given: Gaussians
+) -> Floats:
+    """Scores (n_scores,) in a `given` mixture, in standard errors by a labelled row.
 
-    They are by means of responsibilities r, of r y for whitened rows y, and of r yy' (k, d, d),
-    each less what the mixture expects.
+    Arguments are means of responsibilities r (k,), of r y (k, d) for whitened rows y, and of r yy'
+    (k, d, d), each less what the mixture expects.
     """
     entries = shape_entries(stretched(shapes, given))
     found = np.hstack([weights[:, None], given.stretches * shifts, entries])
@@ -99,13 +104,10 @@ class _Drawn(NamedTuple):
             yield self.model.placed(self.groups[block], self.normal[block])
 
 
-def _drawn(
-    model: Gaussians, observed: Floats, n: int, rng: np.random.Generator, alike: int = ALIKE
-) -> Iterator[_Drawn]:
-    """Draw `n` rows with shares `observed` (k, d) of cells, `alike` with the same missing ones.
-
-    Rows of mixtures that are near are near each other, if generators have the same state.
-    """
+def _drawn(model: Gaussians, observed: Floats, n: int, alike: int = ALIKE) -> Iterator[_Drawn]:
+    """Draw `n` rows with shares `observed` (k, d) of cells, `alike` with the same missing ones."""
+    # With one seed for all, rows of mixtures that are near are near each other.
+    rng = as_generator(0)
     (k, d), n_patterns = model.means.shape, n // alike
     groups = np.searchsorted(model.weights.cumsum(), (np.arange(n_patterns) + 0.5) / n_patterns)
     groups = np.minimum(groups, k - 1)
@@ -124,16 +126,18 @@ def _responsible(model: Gaussians, X: Floats, cells: ObservedPart) -> tuple[Floa
 
 
 def mean_scores(model: Gaussians, given: Gaussians, observed: Floats) -> Floats:
-    """Mean scores (p,) in a `given` mixture of rows of a `model` with shares `observed` of cells.
+    """Mean scores (n_scores,) in a `given` mixture of rows of a `model`.
 
-    They are known but for what rows add that the two mixtures count to different groups, which is
-    that of drawn rows.
+    `observed` (k, d) are shares of observed cells.
     """
+    # Mean scores of rows with the responsibilities r of the model are those of labelled rows, known
+    # for each group and pattern of cells. Drawn rows show what other responsibilities in the given
+    # mixture add.
     k, d = model.means.shape
     weights, shifts, shapes = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
     labelled, of_shifts, of_shapes = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
     squares = model.covariances_of_rows
-    for drawn in _drawn(model, observed, FOR_MEANS, as_generator(0), 5 * ALIKE):
+    for drawn in _drawn(model, observed, FOR_MEANS, 5 * ALIKE):
         cells, of_model = drawn.cells(given), drawn.cells(model)
         way = np.einsum("jab,jb->ja", cells.whiteners, model.means - given.means)
         outer = cells.whiteners @ squares @ cells.whiteners.swapaxes(1, 2)
@@ -151,7 +155,7 @@ def mean_scores(model: Gaussians, given: Gaussians, observed: Floats) -> Floats:
             shapes += weighted.swapaxes(1, 2) @ whitened
             shapes -= moves.sum(axis=0)[:, None, None] * cells.projectors
     n, part = labelled.sum(), model.weights / np.maximum(labelled, 1)
-    return of_parts(
+    return standardised_scores(
         model.weights - given.weights + weights / n,
         part[:, None] * of_shifts + shifts / n,
         part[:, None, None] * of_shapes + shapes / n,
@@ -160,22 +164,22 @@ def mean_scores(model: Gaussians, given: Gaussians, observed: Floats) -> Floats:
 
 
 class Information(NamedTuple):
-    """Means over rows drawn of a model of products of their scores in it, and in a given mixture.
+    """Means of products over rows drawn of a model; scores are in units of `standardised_scores`.
 
-    They are relative to those of a labelled row, and count along `directions` alone.
+    They count along `directions` alone.
     """
 
-    of_scores: Floats  # (p, p): products of scores in the given mixture
-    derivatives: Floats  # (p, p): of mean scores there in the parameters of the model
+    of_scores: Floats  # (n_scores, n_scores): products of scores in a given mixture
+    derivatives: Floats  # (n_scores, n_scores): of mean scores there in parameters of the model
     overlaps: Floats  # (k, k): products of responsibilities in the model
 
 
 class _Scored(NamedTuple):
-    """Drawn rows of some groups, with numbers (m, n, g) or (m, n, g, width) in m mixtures."""
+    """Drawn rows of some groups, scored in m mixtures."""
 
     groups: Integers  # (g,)
-    found: Floats  # responsibilities
-    scores: Floats  # of the rows as if they were of each group
+    found: Floats  # (m, n, g): responsibilities
+    scores: Floats  # (m, n, g, n_scores / k): of the rows as if they were of each group
 
     def places(self) -> Integers:
         """Indices of the parameters of the groups."""
@@ -183,17 +187,16 @@ class _Scored(NamedTuple):
         return np.asarray((self.groups[:, None] * width + np.arange(width)).ravel())
 
     def products(self) -> Floats:
-        """Scores times responsibilities (m, n, g * width)."""
+        """Scores times responsibilities, (m, n, g * n_scores / k)."""
         found = self.found[..., None] * self.scores
         return found.reshape(*found.shape[:2], -1)
 
 
-def _scored(
-    mixtures: tuple[Gaussians, ...], observed: Floats, n: int, rng: np.random.Generator
-) -> Iterator[_Scored]:
+def _scored(mixtures: tuple[Gaussians, ...], observed: Floats, n: int) -> Iterator[_Scored]:
     """Draw `n` rows of the last of mixtures, and score them in each.
 
-    Rows of one group, of two, and of more are apart: products of all scores take most of the time.
+    Rows with the same one or two groups are together, all others with all groups: products of all
+    scores take most of the time.
     """
     k, scales = len(observed), [_scales(one) for one in mixtures]
     held = dict[tuple[int, ...], list[tuple[Floats, Floats]]]()
@@ -202,7 +205,7 @@ def _scored(
         found, scores = zip(*held.pop(groups), strict=True)
         return _Scored(np.array(groups), np.concatenate(found, 1), np.concatenate(scores, 1))
 
-    for drawn in _drawn(mixtures[-1], observed, n, rng):
+    for drawn in _drawn(mixtures[-1], observed, n):
         cells = [drawn.cells(one) for one in mixtures]
         for X in drawn.blocks(len(mixtures) * scales[0].size):
             each = [_responsible(one, X, part) for one, part in zip(mixtures, cells, strict=True)]
@@ -222,36 +225,31 @@ def _scored(
         yield together(key)
 
 
-def information_of(
-    model: Gaussians, given: Gaussians, observed: Floats, rng: np.random.Generator
-) -> Information:
-    """Information on scores in a `given` mixture of rows with shares `observed` (k, d) of cells."""
+def information_of(model: Gaussians, given: Gaussians, observed: Floats) -> Information:
+    """Information by rows of a `model`, with shares `observed` (k, d) of cells."""
     if given is model:
-        (products,), overlaps = _mean_products((model,), observed, rng, [0])
+        (products,), overlaps = _mean_products((model,), observed, [0])
         return Information(products, products, overlaps)
-    both, others = (given, model), [0, 1]
-    (of_scores, derivatives), overlaps = _mean_products(both, observed, rng, others)
+    (of_scores, derivatives), overlaps = _mean_products((given, model), observed, [0, 1])
     return Information(of_scores, derivatives, overlaps)
 
 
 def derivatives_of(model: Gaussians, given: Gaussians, observed: Floats) -> Floats:
-    """Derivatives (p, p) of mean scores in a `given` mixture, by fewer rows than `Information`."""
-    both, rng = (given, model), as_generator(0)
-    return np.asarray(_mean_products(both, observed, rng, [1], FOR_MOVES)[0][0])
+    """`Information.derivatives` by fewer rows."""
+    return np.asarray(_mean_products((given, model), observed, [1], FOR_MOVES)[0][0])
 
 
 def _mean_products(
-    mixtures: tuple[Gaussians, ...], observed: Floats, rng: np.random.Generator,
-    others: list[int], n_each: int = ROWS,
-) -> tuple[Floats, Floats]:  # fmt: skip
-    """Means of products of scores in the first mixture and in each of `others` (m, p, p).
+    mixtures: tuple[Gaussians, ...], observed: Floats, others: list[int], n_each: int = ROWS
+) -> tuple[Floats, Floats]:
+    """Mean products (m, p, p) of scores in the first mixture and in each of m `others`, p scores.
 
-    Also of responsibilities in the last (k, k), of which rows are.
+    Also mean products (k, k) of responsibilities in the last mixture, of which rows are drawn.
     """
     k, p = len(observed), n_scores(*observed.shape)
     n = max(FEWEST, n_each * p) // ALIKE * ALIKE
     found, overlaps = np.zeros((len(others), p, p)), np.zeros((k, k))
-    for rows in _scored(mixtures, observed, n, rng):
+    for rows in _scored(mixtures, observed, n):
         places, scores, groups = rows.places(), rows.products(), rows.groups
         for total, other in zip(found, others, strict=True):
             if len(groups) == k:

@@ -60,7 +60,7 @@ def unshrunk_covariances(noisy: Scatters, least: float, largest: float) -> Float
     d, found = noisy.whitened.shape[1], []
     for frame, whitened, sigma in zip(noisy.frames, noisy.whitened, noisy.shape_sigma, strict=True):
         moved = whitened - np.eye(d)
-        moved *= _safe_fraction(np.eye(d), whitened, 1.0, sigma, d)
+        moved *= _safe_fraction(np.eye(d), whitened, 1.0, sigma)
         found.append(clip_eigenvalues(frame @ (np.eye(d) + moved) @ frame.T, least, largest))
     return np.array(found)
 
@@ -81,10 +81,10 @@ def _shrunk_sizes(log_sizes: Floats, deviations: Floats) -> Floats:
 def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Floats:
     """Shrink `shapes`, of mean eigenvalue 1 in their frames, towards a common one.
 
-    That one is itself shrunk towards a round one. Results have determinant 1, as it has.
+    The common one is itself shrunk towards a round one. It has determinant 1, as results have.
     `log_frames` are mean logs of the squared diagonals of frames; `noisy` has relative noise.
     """
-    d, n_shape, p = shapes.shape[1], noisy.n_shape, noisy.weights
+    n_shape, p = noisy.n_shape, noisy.weights
     common = _round_or_not(
         np.einsum("j,jab->ab", p, shapes), float(p**2 @ noisy.shape_sigma**2), n_shape
     )
@@ -93,7 +93,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
     variances = _variances_beyond_noise(excess, noise_variance)
     kept_fractions = variances / np.maximum(variances + noise_variance, 1e-300)
     each = zip(shapes, kept_fractions, noisy.shape_sigma, strict=True)
-    fractions = [_safe_fraction(common, shape, kept, sigma, d) for shape, kept, sigma in each]
+    fractions = [_safe_fraction(common, shape, kept, sigma) for shape, kept, sigma in each]
     return np.array([
         _unit_shape(common + fraction * (shape - common))
         for shape, fraction in zip(shapes, fractions, strict=True)
@@ -101,7 +101,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
 
 
 def _variances_beyond_noise(excess: Floats, noise_variance: Floats) -> Floats:
-    """Variances (k,) of shapes: halfway between the `excess` over noise of each and the mean."""
+    """Variances (k,) of shapes: halfway from the `excess` of each over noise to the mean excess."""
     # A mean square of n normal numbers has the variance 2 (true variance + noise)^2 / n. The true
     # variance is not known yet: take the median noise.
     precision = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
@@ -127,18 +127,18 @@ def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats
     round_shape = np.eye(d) * np.trace(common) / d
     squares = float(np.square(_in_frame(common - round_shape, np.linalg.cholesky(common))).sum())
     fraction = max(1 - n_shape * noise_variance / max(squares, 1e-300), 0.0)
-    fraction = _safe_fraction(round_shape, common, fraction, float(np.sqrt(noise_variance)), d)
+    fraction = _safe_fraction(round_shape, common, fraction, float(np.sqrt(noise_variance)))
     common = round_shape + fraction * (common - round_shape)
     return np.asarray(common / np.exp(np.linalg.slogdet(common)[1] / d))
 
 
-def _safe_fraction(base: Floats, shape: Floats, fraction: float, noise: float, d: int) -> float:
+def _safe_fraction(base: Floats, shape: Floats, fraction: float, noise: float) -> float:
     """Fraction of the way from `base` to `shape`, lowered where `noise` of a coordinate is large.
 
     It then keeps at least `LEAST_KEPT` of the base in every direction.
     """
     # The operator norm of such noise is about noise sqrt(2 d).
-    if noise * np.sqrt(2 * d) < defaults.LARGE_NOISE or fraction <= 0:
+    if noise * np.sqrt(2 * len(base)) < defaults.LARGE_NOISE or fraction <= 0:
         return fraction
     least = float(np.linalg.eigvalsh(_in_frame(shape - base, np.linalg.cholesky(base)))[0])
     return min(fraction, (1 - LEAST_KEPT) / max(-least, 1e-9))

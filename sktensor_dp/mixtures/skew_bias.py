@@ -19,32 +19,33 @@ SIMULATED = 0.5
 
 
 class SkewBias(NamedTuple):
-    """Largest moves if all groups have a tail in one column, and shifts that show it."""
+    """Moves if all groups have the simulated tail in one column, for each column, and shifts."""
 
-    moves: Floats  # (d, k, 1 + d): of weights and means, by tails in each column
-    shifts: Floats  # (d, k): of early clipped rows in that column
+    moves: Floats  # (d, k, 1 + d): largest ones of weights and means, by tails in each column
+    shifts: Floats  # (d, k): of rows clipped early, in the column with tails
 
     def moves_by(self, squares: Floats) -> Floats:
-        """Root mean squared moves (k, 1 + d) by tails of these squared deviations of logs (d,).
+        """Root mean squared moves (k, 1 + d) by tails in all columns.
 
-        They are in proportion to these squares.
+        `squares` (d,) are root mean squares of squared deviations of logs: moves by a tail are
+        in proportion to its squared deviation of logs, and `moves` are those of `SIMULATED`.
         """
-        moves = np.tensordot(np.square(squares / SIMULATED**2), self.moves**2, axes=1)
-        return np.asarray(np.sqrt(moves))
+        ratios = squares / SIMULATED**2
+        return np.asarray(np.sqrt(np.tensordot(ratios**2, self.moves**2, axes=1)))
 
 
 def simulated_bias(
     model: Gaussians, radius: float, signs: Floats, clip: Clipping, early: Clipping,
     n_steps: int, covariance_type: str,
 ) -> SkewBias:  # fmt: skip
-    """Moves by EM steps on points of groups with tails in one whitened column each.
+    """Simulate EM steps, clipped by `clip`, on groups with tails in one whitened column at a time.
 
-    Tails have the `signs` (d,). Steps are clipped by `clip`, and shifts by `early`. Moves are those
-    beyond moves on points without tails, the largest after any step. On points of `model` with
-    tails, steps lead away from it. On points of the law `_before` it, with tails, steps lead about
-    to `model`: groups of that law are farther apart, and trade fewer rows. Moves are the larger
-    ones of both.
+    Tails have the `signs` (d,); shifts are of rows clipped by `early`.
     """
+    # Moves are those beyond moves on points without tails, the largest after any step. On points of
+    # `model` with tails, steps lead away from it. On points of the law `_before` it, with tails,
+    # steps lead about to `model`: groups of that law are farther apart, and trade fewer rows. Take
+    # the larger moves of both.
     k, d = model.means.shape
     half = np.random.default_rng(0).standard_normal((max(POINTS // (2 * k), 2 * d), d))
     normal = _standardised(np.concatenate([half, -half]))

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from sktensor_dp.mixtures import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, Integers
 
 # Quantile of the length of standard normal rows at which rows are clipped early: skewness shows
 # there. It is the probability that one column is within half a deviation: values that round to the
@@ -41,7 +41,7 @@ class Tails(NamedTuple):
 
 @cache
 def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
-    """Tails of log-normal columns in rows of otherwise normal ones, if EM steps clip by `clip`."""
+    """Tails of a log-normal column beside normal ones, if EM steps clip rows by `clip`."""
     normal = ndtri((np.arange(300) + 0.5) / 300)
     deviations = np.linspace(1e-3, 1.5, 16)[:, None]  # of logs
     columns = np.exp(deviations * normal)
@@ -104,6 +104,13 @@ class SharedTails(NamedTuple):
     cut: Floats  # root mean square of the `cut` of `Tails`
     spread: Floats  # root mean square of the `spread` of `Tails`
     normal: Floats  # probability that there is none
+
+    def without(self, places: Integers, *, keeps_cut: NDArray[np.bool_]) -> "SharedTails":
+        """Copy with no tails in the columns at `places`, of which some (a mask) keep their cut."""
+        logs, cut, spread, normal = map(np.copy, (self.logs, self.cut, self.spread, self.normal))
+        logs[places], spread[places], normal[places] = 0.0, 1.0, 1.0
+        cut[places] *= keeps_cut
+        return SharedTails(logs, self.square, cut, spread, normal)
 
 
 def shared_tails(shifts: Floats, noise: Floats, parts: Floats, tails: Tails) -> SharedTails:

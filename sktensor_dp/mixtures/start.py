@@ -74,7 +74,7 @@ def small_spheres(
 
 
 def in_all_columns(spheres: Spheres, chosen: Integers, mean: Floats, variances: Floats) -> Spheres:
-    """Spheres of `chosen` columns at the `mean` (d,), and with `variances` (d,), of all."""
+    """Spheres in all d columns by those in `chosen` ones; others have this mean and variances."""
     basis, rest = np.zeros((len(mean), spheres.basis.shape[1])), np.diag(variances)
     basis[chosen] = spheres.basis
     rest[np.ix_(chosen, chosen)] = spheres.rest

@@ -35,7 +35,8 @@ class ClippedRows(NamedTuple):
 def clipped_rows(whitened: Floats, log_scales: Floats, limit: float, slopes: Floats) -> ClippedRows:
     """Clip `whitened` rows (n, k, q), and find their responsibilities.
 
-    These follow from `log_scales` (k,) and `slopes` (k, q), too.
+    `log_scales` (k,) are logarithms of weights times densities at means; `slopes` (k, q) as in
+    `log_odds`.
     """
     lengths = np.sqrt(np.einsum("nkq,nkq->nk", whitened, whitened))
     clips = limit / np.maximum(lengths, limit)

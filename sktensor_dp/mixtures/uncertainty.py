@@ -36,23 +36,19 @@ LEAST_PART = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class MeanErrors:
-    """Numbers by which errors of the means of k groups are estimated."""
+    """Numbers by which errors of the weights and means of k groups are estimated."""
 
-    noise: StepNoise  # of averaged statistics
-    ratio: float  # of the numbers of earlier and of later steps, as `NoiseOfScores` has it
-    apart: float  # of what they were given
-    moved: Floats  # (k, p): `moved_from` what steps were given, on average; 0 for one group
+    # The first three as `NoiseOfScores` has them.
+    noise: StepNoise
+    ratio: float
+    apart: float
+    moved: Floats  # (k, n_scores / k): `moved_from` what steps were given; 0 for one group
     # (k, 1 + d): errors of weights and means by tails; for one group by noise, filling and steps.
     missed: Floats
-    unsure: Floats  # (k, 1 + d): errors of going where steps lead, as tails are possible
+    unsure: Floats  # (k, 1 + d): errors of moves to where steps lead, which tails may mislead
     spread: Floats  # (k, d): true over fitted deviation; 0 in columns where it is unknown
     observed: Floats  # (k, d): estimated shares of cells that are observed
     most_observed: Floats  # (k, d): the largest that noise allows
-
-    @property
-    def noise_of_scores(self) -> "NoiseOfScores":
-        """Noise of mean scores."""
-        return NoiseOfScores(self.noise, self.ratio, self.apart)
 
     def in_order(self, order: Integers) -> "MeanErrors":
         """Errors of the groups of the indices `order`."""
@@ -149,28 +145,30 @@ class ParameterErrors:
 
 
 def parameter_errors(
-    model: Gaussians, parts: MeanErrors, n_rows: int, rng: np.random.Generator, kind: str = "full"
+    model: Gaussians, parts: MeanErrors, n_rows: int, covariance_type: str = "full"
 ) -> ParameterErrors:
-    """Errors of weights and means of a mixture whose covariances are of this `kind`.
+    """Errors of weights and means of a mixture, by sampling of `n_rows` and as `parts` say.
 
-    They are by sampling of `n_rows`, and as `parts` say; NaN where a `spread` of the column is 0.
+    NaN in columns that have a `spread` of 0.
     """
     k, d = model.means.shape
     is_unknown = parts.spread == 0
     given = moved_by(model, -parts.moved) if parts.moved.any() else model
-    information = information_of(model, given, parts.observed, rng)
-    by = ScoreErrors.of(information, given, parts.noise_of_scores, n_rows, kind)
-    along, here = directions(given, kind), directions(model, kind)
-    found = Estimate.by(by, along.T @ information.derivatives @ here)
-    # A score is a relative change of a weight, or a shift, times the weight's root.
+    information = information_of(model, given, parts.observed)
+    noise = NoiseOfScores(parts.noise, parts.ratio, parts.apart)
+    score_errors = ScoreErrors.of(information, given, noise, n_rows, covariance_type)
+    of_given, of_model = (directions(one, covariance_type) for one in (given, model))
+    estimate = Estimate.by(score_errors, of_given.T @ information.derivatives @ of_model)
+    # Rows that map parameters along `of_model` to weights and means. A parameter is a relative
+    # change of a weight, or a whitened shift, times the root of the weight.
     roots, factors = np.sqrt(model.weights), model.factors / model.stretches[:, None]
-    rows = here.toarray().reshape(k, n_scores(1, d), -1)[:, : 1 + d]
+    rows = of_model.toarray().reshape(k, n_scores(1, d), -1)[:, : 1 + d]
     of_means = factors @ rows[:, 1:] / roots[:, None, None]
     rows = np.concatenate([roots[:, None, None] * rows[:, :1], of_means], axis=1)
-    products, by_sampling = found.products(rows.reshape(k * (1 + d), -1))
+    products, by_sampling = estimate.products(rows.reshape(k * (1 + d), -1))
     wider = np.insert(np.maximum(parts.spread, 1), 0, 1.0, axis=1).ravel()
     products += (np.outer(wider, wider) - 1) * by_sampling
-    if is_unknown.any():  # how groups share its rows is not known: they may be any other's
+    if is_unknown.any():  # rows of a group may be of any other that they overlap with
         traded = _traded(model, information.overlaps).reshape(k * (1 + d), -1)
         products += traded @ traded.T
     products = products.reshape(k, 1 + d, k, 1 + d)
@@ -190,7 +188,7 @@ def parameter_errors(
 
 
 def _traded(model: Gaussians, overlaps: Floats) -> Floats:
-    """Moves (k, 1 + d, k) of weights and means if rows of a group are those of another."""
+    """Moves (k, 1 + d, k) of a group's weight and mean if it takes rows shared with another one."""
     moves = (model.means - model.means[:, None]).swapaxes(1, 2)  # (k, d, k)
     overlaps = overlaps * (1 - np.eye(len(overlaps)))
     moves = moves * (overlaps / model.weights[:, None])[:, None]
@@ -204,65 +202,64 @@ class NoiseOfScores(NamedTuple):
     ratio: float  # of the numbers of earlier and of later steps
     apart: float  # length of the way from what earlier steps were given to what later ones were
 
-    def combined(self, information: Information, given: Gaussians, kind: str) -> tuple[Floats, Any]:
-        """Covariance (p, p) of noise, and part (p, p) that earlier steps have in mean scores.
-
-        Where rows tell less than labelled ones, scores of mixtures that are far off are not those
-        that a straight line gives: these errors are taken to be as large as the way.
-        """
-        along = directions(given, kind)
-        squares = np.square(_noise_of_scores(self.later, given, kind)) / given.weights[:, None]
-        later = along.T @ sparse.diags_array(squares.ravel()) @ along
-        if self.ratio == 0 or not squares.any():
+    def combined(
+        self, information: Information, given: Gaussians, covariance_type: str
+    ) -> tuple[Floats, Any]:
+        """Covariance (p, p) of noise, and the part (p, p) of earlier scores in averaged ones."""
+        along = directions(given, covariance_type)
+        deviations = _noise_of_scores(self.later, given, covariance_type)
+        variances = np.square(deviations) / given.weights[:, None]
+        later = along.T @ sparse.diags_array(variances.ravel()) @ along
+        if self.ratio == 0 or not variances.any():
             return later.toarray(), 0 * later
+        # Earlier scores less later ones have the noise of both. They are carried along the way by a
+        # straight line: take the error of that as the way, times what rows tell less than labelled
+        # ones.
         lacks = np.eye(later.shape[0]) - along.T @ information.of_scores @ along
-        both = self.apart**2 * (lacks @ lacks.T)
-        both += (later * (1 + 1 / self.ratio)).toarray()
-        _raise_diagonal(both, LEAST_PART * float(squares.max()))
-        part = later @ cho_solve(cho_factor(both), np.eye(len(both)))
+        difference = self.apart**2 * (lacks @ lacks.T)
+        difference += (later * (1 + 1 / self.ratio)).toarray()
+        _raise_diagonal(difference, LEAST_PART * float(variances.max()))
+        part = later @ cho_solve(cho_factor(difference), np.eye(len(difference)))
         return later.toarray() - part @ later, part
 
 
 class ScoreErrors(NamedTuple):
-    """Errors of mean scores in a given mixture, in its `directions`."""
+    """Errors of mean scores in a given mixture, along its p `directions`."""
 
-    whitener: Floats  # (p, p): lower factor of their products
-    by_chance: Floats  # (p, p): products of those by sampling
+    factor: Floats  # (p, p): lower Cholesky factor of their covariance
+    by_chance: Floats  # (p, p): covariance by sampling alone
 
     @classmethod
     def of(
         cls, information: Information, given: Gaussians, noise: NoiseOfScores, n_rows: int,
-        kind: str,
+        covariance_type: str,
     ) -> "ScoreErrors":  # fmt: skip
-        """Errors by `noise` and sampling.
-
-        Where groups overlap, or cells are missing, rows tell less of a direction than labelled
-        ones: noise and sampling err by as much more.
-        """
-        along = directions(given, kind)
+        """Errors by `noise`, and by sampling of `n_rows`."""
+        along = directions(given, covariance_type)
         by_chance = along.T @ information.of_scores @ along / n_rows
-        products = noise.combined(information, given, kind)[0] + by_chance
-        _raise_diagonal(products, LEAST_PART / n_rows)
-        return cls(np.linalg.cholesky(products), by_chance)
+        by_noise, _ = noise.combined(information, given, covariance_type)
+        covariance = by_noise + by_chance
+        _raise_diagonal(covariance, LEAST_PART / n_rows)
+        return cls(np.linalg.cholesky(covariance), by_chance)
 
     def whitened(self, scores: Floats) -> Floats:
         """Scores (p,) or (p, m) with errors of variance 1."""
-        return np.asarray(solve_triangular(self.whitener, scores, lower=True))
+        return np.asarray(solve_triangular(self.factor, scores, lower=True))
 
 
 class Estimate(NamedTuple):
-    """Parameters by mean scores, as a Bayesian has them: in `directions` of the parameters.
+    """Normal posterior of parameters, along `directions`, given mean scores.
 
-    Distances from what was given are a priori one standard error by `PRIOR` labelled rows.
+    A priori the distance from the given mixture is one standard error by `PRIOR` labelled rows.
     """
 
     errors: ScoreErrors
-    derivatives: Floats  # (p, p): of whitened mean scores
+    derivatives: Floats  # (p, p): of whitened mean scores in the parameters
     precision: tuple[Floats, bool]  # (p, p): of the parameters, as `cho_factor` has it
 
     @classmethod
     def by(cls, errors: ScoreErrors, derivatives: Floats) -> "Estimate":
-        """Estimate by `derivatives` of mean scores."""
+        """Estimate by `derivatives` (p, p) of mean scores in the parameters."""
         whitened = errors.whitened(derivatives)
         precision = whitened.T @ whitened
         _raise_diagonal(precision, PRIOR)
@@ -277,9 +274,9 @@ class Estimate(NamedTuple):
         return np.asarray(cho_solve(self.precision, slopes))
 
     def products(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Mean products (m, m) of errors of sums `rows` (m, p) of parameters, and by sampling."""
+        """Covariances (m, m) of `rows` (m, p) times the parameters: in all, and by sampling."""
         solved = cho_solve(self.precision, rows.T)
-        gains = solve_triangular(self.errors.whitener.T, self.derivatives @ solved)
+        gains = solve_triangular(self.errors.factor.T, self.derivatives @ solved)
         return rows @ solved, gains.T @ self.errors.by_chance @ gains
 
 
@@ -287,14 +284,14 @@ def _raise_diagonal(matrix: Floats, by: float) -> None:
     np.fill_diagonal(matrix, np.diagonal(matrix) + by)
 
 
-def _noise_of_scores(noise: StepNoise, model: Gaussians, kind: str) -> Floats:
+def _noise_of_scores(noise: StepNoise, model: Gaussians, covariance_type: str) -> Floats:
     """Deviations (k, n_scores / k) of noise on weights, means and unique entries of shapes."""
     k, d = model.means.shape
-    if kind == "spherical" or d == 1:
+    if covariance_type == "spherical" or d == 1:
         shapes = noise.size * np.sqrt(d) * np.eye(d) * np.ones((k, 1, 1))
     else:
         # Noise of a shape that groups share is that of all together.
-        of_each = noise.shape / (np.sqrt(k) if kind == "tied" else 1.0)
+        of_each = noise.shape / (np.sqrt(k) if covariance_type == "tied" else 1.0)
         shapes = of_each * np.where(np.eye(d), 1, np.sqrt(0.5)) * np.ones((k, 1, 1))
     entries = shape_entries(stretched(shapes, model))
     return np.hstack([np.full((k, 1), noise.weight), noise.shift * model.stretches, entries])

@@ -47,7 +47,7 @@ from sktensor_dp.mixtures.m_step import (
 )
 from sktensor_dp.mixtures.observed_information import shapes_of_entries
 from sktensor_dp.mixtures.places import places_of
-from sktensor_dp.mixtures.scores import mean_scores, n_scores, of_parts
+from sktensor_dp.mixtures.scores import mean_scores, n_scores, standardised_scores
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
 from sktensor_dp.mixtures.skew_bias import simulated_bias
 from sktensor_dp.mixtures.skewness import EARLY, are_long, log_normal_tails, shared_tails
@@ -522,7 +522,7 @@ def test_groups_move_to_where_steps_would_lead(apart):
         np.einsum("nk,nka->ka", shares, centred) / len(rows),
         outer - weights[:, None, None] * given.covariances,
     )  # fmt: skip
-    noise = StepNoise(1e-4, 1e-4, 1e-4, 1e-4, np.ones(1))
+    noise = StepNoise(1e-4, 1e-4, 1e-4, 1e-4)
     settled = fixed_point(scores, None, noise, given, ones, 10**6, "full")
     left = np.abs(moved_from(settled.model, model)).max()
     assert left < np.abs(moved_from(given, model)).max() / 2
@@ -539,7 +539,7 @@ def test_a_prior_of_ten_rows_moves_groups_within_their_errors(monkeypatch):
         np.einsum("jab,jb->ja", given.factors, scores[:, 1:3]),
         given.factors @ shapes @ given.factors.swapaxes(1, 2),
     )  # fmt: skip
-    noise = StepNoise(0.005, 0.005, 0.005, 0.005, np.ones(1))
+    noise = StepNoise(0.005, 0.005, 0.005, 0.005)
     for prior in (0.1, 1.0, 10.0):
         for module in (fixed_points, uncertainty):
             monkeypatch.setattr(module, "PRIOR", prior)
@@ -549,7 +549,7 @@ def test_a_prior_of_ten_rows_moves_groups_within_their_errors(monkeypatch):
         noise, 0.0, 0.0, moved_from(given, model), np.zeros((2, 3)), np.zeros((2, 3)), ones, ones,
         ones,
     )  # fmt: skip
-    std = parameter_errors(model, errors, n, np.random.default_rng(0)).std
+    std = parameter_errors(model, errors, n).std
     few, one, many = (np.abs(each - found[1]).max() / std.max() for each in found)
     assert few < 0.1
     assert one == 0
@@ -573,7 +573,7 @@ def test_mean_scores_are_those_of_drawn_rows(share):
             whitened[:, places] = centred @ cells.whiteners.swapaxes(1, 2)
             expected[:, places] = cells.projectors[:, None]
         outer = whitened[..., :, None] * whitened[..., None, :] - expected
-        found = of_parts(
+        found = standardised_scores(
             shares.mean(axis=0) - mixture.weights,
             np.einsum("nk,kna->ka", shares, whitened) / n,
             np.einsum("nk,knab->kab", shares, outer) / n,
@@ -619,13 +619,13 @@ def test_fewer_groups_come_as_near_to_more_as_steps_bring_them():
 
 def test_means_are_as_precise_as_the_observed_cells_of_their_column():
     model, n_rows = Gaussians(np.ones(1), np.zeros((1, 2)), np.eye(2)[None]), 10_000
-    noise, way = StepNoise(0.0, 0.0, 0.0, 0.0, np.ones(200)), np.zeros((1, n_scores(1, 2)))
+    noise, way = StepNoise(0.0, 0.0, 0.0, 0.0), np.zeros((1, n_scores(1, 2)))
     shares = np.array([0.25, 1.0])
     errors = MeanErrors(
         noise, 0.0, 0.0, way, np.zeros((1, 3)), np.zeros((1, 3)), np.ones((1, 2)), shares[None],
         shares[None],
     )  # fmt: skip
-    std = parameter_errors(model, errors, n_rows, np.random.default_rng(0)).std[:, 1:]
+    std = parameter_errors(model, errors, n_rows).std[:, 1:]
     np.testing.assert_allclose(std[0], (n_rows * shares) ** -0.5, rtol=0.06)
 
 
