@@ -50,7 +50,7 @@ def release_filled(
     radius, at = ball.radius, model.means[0]
     rows = _release_filled_rows(ask, ball, plan, second, model)
     shares, noise_of_means = rows.cells.observed, rows.sigma / rows.cells.observed
-    covariance = model.covariances[0].copy()
+    covariance = model.covariances[0]
     before = np.diagonal(covariance)
     moves, errors_of_moves = _moves(rows, at, before)
     # Cells are filled with conditional means, which lack this part of the variance.

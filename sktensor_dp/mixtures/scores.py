@@ -134,6 +134,7 @@ def mean_scores(model: Gaussians, given: Gaussians, observed: Floats) -> Floats:
     # for each group and pattern of cells. Drawn rows show what other responsibilities in the given
     # mixture add.
     k, d = model.means.shape
+    # Sums over drawn rows: by other responsibilities, and by labels.
     weights, shifts, shapes = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
     labelled, of_shifts, of_shapes = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
     squares = model.covariances_of_rows

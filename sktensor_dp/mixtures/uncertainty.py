@@ -149,7 +149,7 @@ def parameter_errors(
 ) -> ParameterErrors:
     """Errors of weights and means of a mixture, by sampling of `n_rows` and as `parts` say.
 
-    NaN in columns that have a `spread` of 0.
+    NaN in columns that have a `spread` of 0, and everywhere if all have.
     """
     k, d = model.means.shape
     is_unknown = parts.spread == 0

@@ -138,7 +138,10 @@ class EntryPasses:
         return np.asarray((matrix.T if mode == self._inner else self._members(mode)) @ mixed)
 
     def core_sums(self, tables: Sequence[Floats], targets: Floats | None = None) -> Floats:
-        """Sums over entries of outer products of rows of `tables`, times arranged `targets`."""
+        """Sums (r_1, ..., r_M) of outer products of an entry's rows of `tables` (n_m, r_m).
+
+        They are times arranged `targets`, if these are given.
+        """
         matrix = self._observed if targets is None else self._fibres.matrix(targets)
         inner, modes = matrix @ tables[self._inner], [*self._outer, self._inner]
         rows = [tables[k].take(self._rows[k], axis=0) for k in self._outer]
