@@ -124,7 +124,7 @@ class SharedEffects:
     prior_variance: float  # of an effect
     # Where units are persons:
     prior_means: Floats | None = None  # (n_rows,)
-    drawn: Floats | None = None  # (n_rows,): part by which noise and sampling draw effects to these
+    drawn: Floats | None = None  # (n_rows,): part by which noise and sampling draw effects there
     # (n_rows, n_rows), of errors of all effects together; None where these are not known.
     covariances: Floats | None = None
 
