@@ -114,13 +114,13 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         given or released.
     spread_ : float
         Factor of the variance by chance where persons write several texts: mean square of their
-        numbers of texts over the mean, from 1 to that bound.
+        numbers of texts over the mean, from 1 to `texts_per_person_`.
     most_beyond_ : float
-        Largest number of units beyond that bound, which are scaled down, at a level of about 97 %
-        or more. All units where the bound was given for persons.
+        Largest number of units beyond `texts_per_person_`, which are scaled down, at a level of
+        about 97 % or more. All units where the bound was given for persons.
     sums_, sigma_ : ndarray of shape (n_values, n_topics), float
         Released sums of shares, and the standard deviation of the noise of each. Where the bound
-        was chosen, units count in them by up to a smaller one.
+        was chosen by a release, units count in them up to a smaller bound.
     rest_sums_, rest_sigma_ : ndarray of shape (n_values, n_topics), float
         The same for what units add from the smaller bound up to `texts_per_person_`; 0 without a
         smaller one.
@@ -128,20 +128,20 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Matrix that takes shares in texts to those inferred, by least squares over texts drawn from
         the model. `sums_` are of inferred shares; `shares_` are the shares that explain them.
     without_hidden_ : ndarray of shape (n_topics, n_topics)
-        Mixture of the other topics that has the words of a hidden one, a row for each topic;
-        others are themselves. A hidden topic may be no more than that: `shares_` count half of
-        its texts for the others, and intervals reach from none of them to all.
+        Mixtures of seen topics, a row for each topic: that with words most like a hidden topic's,
+        and a seen topic itself. A hidden topic may be no more than its mixture: `shares_` count
+        half of its texts for the others, and intervals reach from none of them to all.
     mixing_covariance_ : ndarray of shape (n_topics, n_topics, n_topics) or None
         That of the model: intervals allow for as large errors of topics.
     visibility_ : list of str of length n_topics
         "seen", or "hidden" where noise hides the topic (``hidden``).
     merged_ : str
-        If some topics may hold several, of which shares are then together: "yes" where the model's
-        pairs of words show more than were asked for; else "unknown": noise may hide others, of
-        which texts are in those seen.
+        Whether a topic may hold several, whose shares are then together: "yes" where the model's
+        pairs of words show more than were asked for; else "unknown", as noise may hide others,
+        whose texts count for those seen.
     private_words_ : bool
         True where `X` was counted by a vocabulary that a private fit chose: shares are of what the
-        words show that it kept.
+        kept words show.
     privacy_report_ : PrivacyReport
         What was released, and what it cost.
     """
@@ -438,12 +438,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
         Notes
         -----
-        The shares s at which the sum less s times the count is within its own deviations (Fieller,
-        1954; without noise Wilson, 1927). As a share is from 0 to 1, they reach at least as far as
-        the normal law of the estimate within these bounds: noise beyond them makes none certain.
-        They allow for errors of topics (`mixing_covariance_`), and beside hidden topics they are
-        wider by half of what these hold or take from a topic. Lower ends of a group that add up to
-        more than 1 are scaled down to that.
+        They hold the shares s at which the sum less s times the count is within its own deviations
+        (Fieller, 1954; without noise Wilson, 1927). As a share is from 0 to 1, they reach at least
+        as far as the normal law of the estimate within these bounds: noise beyond them makes none
+        certain. They allow for errors of topics (`mixing_covariance_`), and beside hidden topics
+        they are wider by half of what these hold or take from a topic. Lower ends of a group that
+        add up to more than 1 are scaled down to that.
 
         **Privacy.** Made of released values alone; costs nothing.
         """

@@ -182,10 +182,10 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     max_words_per_document : int, default=1000
         Number of distinct words of a document (or of all texts of a group) that it may vote for.
-        Noise does not grow with it, and the threshold with its logarithm only. Whoever has more
-        words votes for those neither rare nor common: a number that many exceed loses words, the
-        commonest among them. One that hardly any document exceeds, as four times the words of an
-        ordinary one, keeps some percent more of them than the default.
+        Noise does not grow with it, and the threshold with its logarithm only. A document with
+        more words votes for those neither rare nor common: where many have more, words are lost,
+        the commonest among them. A limit that hardly any document exceeds, as four times the words
+        of an ordinary one, keeps some percent more words than the default.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         One document is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
         released first, at one percent of the budget.
@@ -213,12 +213,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         noisy histogram: it counts for those that it uses most. Set if `min_df` or `max_df` asks
         for it, or without noise; not with a given vocabulary.
     threshold_ : float
-        Public or released number of documents, about, that use a word which is kept as often as
-        not, where an ordinary one has a hundred distinct words and some have far more, or none has
-        over ``max_words_per_document`` if this is less. It is 0.7 times that where all are equally
-        long, and grows with the root of the number of words: double where all have four times as
-        many. Of words that half as many use few are kept, and some commoner words are missing at
-        random. Not set with a given vocabulary.
+        Number of documents, about, that use a word which is kept as often as not. An ordinary
+        document is assumed to have a hundred distinct words, and some far more; or none over
+        ``max_words_per_document``, if this is less. Where all are equally long it is 0.7 times
+        that, and where all have four times as many words it is double. Of words that half as many
+        use few are kept, and some commoner words are missing at random. Not set with a given
+        vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
