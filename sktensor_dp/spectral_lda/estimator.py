@@ -568,8 +568,8 @@ class PrivateSpectralLDA(
 
         Notes
         -----
-        It estimates averages over documents of what :meth:`transform` would find in longer ones:
-        of short ones it finds shares close to the average of all. How close, the model tells.
+        It estimates averages over documents of what :meth:`transform` would find if all were long.
+        In short ones that finds shares close to the average of all; how close, the model tells.
 
         **Privacy.** *Unit* and relation of neighbours are those of the fit. *Public*: `values` and
         all parameters. *Releases*: ``topic_shares``, ``norm_histogram`` where a bound is chosen,

@@ -440,10 +440,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         -----
         They hold the shares s at which the sum less s times the count is within its own deviations
         (Fieller, 1954; without noise Wilson, 1927). As a share is from 0 to 1, they reach at least
-        as far as the normal law of the estimate within these bounds: noise beyond them makes none
-        certain. They allow for errors of topics (`mixing_covariance_`), and beside hidden topics
-        they are wider by half of what these hold or take from a topic. Lower ends of a group that
-        add up to more than 1 are scaled down to that.
+        as far as the normal law of the estimate within these bounds: an estimate that noise takes
+        beyond them makes no share certain. They allow for errors of topics (`mixing_covariance_`),
+        and beside hidden topics they are wider by half of what these hold or take from a topic.
+        Lower ends of a group that add up to more than 1 are scaled down to that.
 
         **Privacy.** Made of released values alone; costs nothing.
         """
