@@ -48,7 +48,7 @@ def release_tails(
 ) -> TailErrors:  # fmt: skip
     """Release shifts of rows clipped early, and estimate tails by them.
 
-    `observed` (k, d) are shares of cells; tails moved several groups by `n_full_steps`.
+    `observed` (k, d) are shares of cells; `n_full_steps` those by which tails moved several groups.
     """
     early = clipping_at(plan.n_features, EARLY)
     totals, sigma = _release_shifts(ask, ball, model, early)

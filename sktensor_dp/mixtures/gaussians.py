@@ -45,7 +45,8 @@ class Gaussians:
         places, means = self.nonnormal.places, self.means.copy()
         means[:, places] = self.nonnormal.within(means[:, places])
         object.__setattr__(self, "means", means)
-        # Column j of `roots` has the deviation of a column, given those before, and its effects.
+        # Nonnormal columns are last in roots. Scale theirs, which hold the deviation of a column
+        # given those before and its effects, to the deviations that `nonnormal` holds.
         roots, last = self.roots, np.arange(-len(places), 0)
         spreads = np.sqrt(self.nonnormal.variances)
         roots[:, :, last] *= (spreads / roots[:, places, last])[:, None]

@@ -326,7 +326,7 @@ class _GridPosterior:
 
     def find_prior(self) -> None:
         """Find probabilities of the grid's points, and the prior variance of effects, by EM."""
-        last_density = last_step = last_variance = math.nan
+        last_density = last_step = last_variance = math.nan  # no comparison with these is true
         for _ in range(_STEPS):
             posterior, effects, variances, density = self._posterior()
             squares = effects  # expected squares of effects, in the memory of `effects`
