@@ -11,7 +11,7 @@ from functools import reduce
 from pathlib import Path
 
 from sktensor_dp import __version__
-from sktensor_dp.checks.display import plain
+from sktensor_dp.checks.display import plain, rounded_up
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.groups import Groups
@@ -30,7 +30,7 @@ from sktensor_dp.cli.officer import (
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings
 from sktensor_dp.cli.recommend import recommend
-from sktensor_dp.cli.run import HOPEFUL, Run
+from sktensor_dp.cli.run import Run
 from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.topics import Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, MOST_UNITS, least_epsilon, least_number
@@ -340,15 +340,15 @@ def _show_protection(run: Run, path: Path, progress: Progress, *, has_noise: boo
 def _why_stopped(run: Run, folder: Folder) -> str:
     """Say why a run stopped, and which change of one option would allow more, the least first."""
 
-    def is_hopeful(name: str, value: float) -> bool:
-        return run.changed(None, **{name: value}).verdict() in HOPEFUL
-
     def stands_out(name: str, number: int) -> bool:
-        forecast = run.changed(None, **{name: number}).forecast()
-        return bool(forecast.n_samples >= forecast.n_samples_needed) and is_hopeful(name, number)
+        other = run.changed(None, **{name: number})
+        forecast = other.forecast()
+        return bool(forecast.n_samples >= forecast.n_samples_needed) and other.is_likely()
 
     options, changes = run.options, []  # factors, and options changed by them
-    least = least_epsilon(lambda x: x > options.epsilon and is_hopeful("epsilon", x))
+    least = least_epsilon(
+        lambda x: x > options.epsilon and run.changed(None, epsilon=x).is_likely()
+    )
     if least and folder.covers(run.charge(least)):
         changes.append((least / options.epsilon, f"--epsilon {least:g}"))
     for name in ("topics", "groups"):
@@ -359,11 +359,11 @@ def _why_stopped(run: Run, folder: Folder) -> str:
                 changes.append((asked / number, f"--{name} {number}"))
                 break
     ways = [option for _, option in sorted(changes)]
-    if units := run.least():
-        ways.append(f"{units} {run.unit}s")
+    if n := least_number(lambda n: run.changed(n).is_likely()):
+        ways.append(f"{rounded_up(n)} {run.unit}s")
     ways += run.ways_by_guess()
     # Where no number of units would be enough, they are not what is short.
-    short = f"{run.verdict()} {run.unit}s" if units else f"too many {run.noun}s"
+    short = f"{run.verdict()} {run.unit}s" if n else f"too many {run.noun}s"
     rows = ""
     if run.checked is not None and run.checked.length is not None and not run.used.adds:
         short += f" of about {run.checked.length:.3g} words (between blanks or signs)"
@@ -414,7 +414,10 @@ def _refuse_few(run: Run, folder: Folder) -> None:
         consent += ", which does not pay again for the check"
         if folder.spent_by_run():
             price, epsilon = run.price_of_check(), run.options.epsilon
-            spent = f"{FOR_CHECK}, which takes {price:.2g} of epsilon {epsilon:.4g}"
+            spent = (
+                f"{FOR_CHECK}, which takes {price:.2g} of epsilon {epsilon:.4g} (its own epsilon "
+                "is larger: epsilons of runs add up to less than their sum)"
+            )
     raise NotEnoughDataError(f"{unfit} {spent}. To go on all the same: {consent}")
 
 

@@ -517,6 +517,17 @@ class Run:
         n = least_number(lambda n: self.changed(n).verdict() in verdicts)
         return rounded_up(n) if n else ""
 
+    def is_likely(self) -> bool:
+        """Return True if a stopped run may advise these settings."""
+        return self.verdict() in HOPEFUL
+
+    def numbers_needed(self) -> str:
+        """Say from how many units on results can be expected."""
+        least = self.least()
+        if not least:
+            return f"more {self.unit}s would not be enough"
+        return f"may be enough from {least} on"
+
     def sought(self) -> str:
         """Say what holds from the least epsilon or number on, in an answer to --find."""
         return self.enough
@@ -527,13 +538,11 @@ class Run:
 
     def forecast_lines(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
-        forecast, advice = self.forecast(), f"more {self.unit}s would not be enough"
-        if least := self.least():
-            advice = f"may be enough from {least} on"
+        forecast = self.forecast()
         verdict = (self.verdict_by_guess() or self.verdict()).capitalize()
         found = counted(forecast.n_components, self.noun)
         at = f"at epsilon {self.options.epsilon:.3g}"
-        title = f"{verdict}: {self.units} for at most {found} {at}; {advice}."
+        title = f"{verdict}: {self.units} for at most {found} {at}; {self.numbers_needed()}."
         head = "what is measured", "signal over noise (above 1: visible)"
         # Steps of topics are not in MEASURED, as each adds to what pairs and words show; those of
         # groups are, as they are all there is.

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -377,42 +377,49 @@ class Topics(Run):
         if self.used.adds:  # topics are those of an earlier run
             return [self.models["topics"].in_brief, *of_groups]
         of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
-        likely = f"{self.forecast().likely}{self._on_half()}"
+        likely = f"{self.forecast().likely}{self._on_epsilon()}"
         return [likely, *super().forecast_lines(), OF_ORDINARY_TEXTS, *of_groups, *of_words]
+
+    def numbers_needed(self) -> str:
+        """Say from how many units on three, five and nine of ten runs see topics."""
+        if not self.least():
+            return super().numbers_needed()
+        some, most = math.ceil(self.options.topics / 3), most_of(self.options.topics)
+        needed = [
+            f"{10 * chance:.0f} of 10 runs see {topics} or more from {rounded_up(n)} on"
+            for topics, chance in ((some, 0.3), (most, 0.5), (most, 0.9))
+            if (n := self._least_number(topics, chance))
+        ]
+        return ", ".join(needed)
+
+    def is_likely(self) -> bool:
+        """Return True if half of all runs see most topics, or an earlier run found them."""
+        sees = self.used.adds or self.forecast().chance(most_of(self.options.topics)) >= 0.5
+        return super().is_likely() and sees
 
     def sought(self) -> str:
         """Say with which epsilon or number half of all runs see most topics, and what is enough."""
-        n, epsilon = self._least_of_half()
-        least = epsilon if self.options.find == "epsilon" else n
+        most, find = most_of(self.options.topics), self.options.find
+        least = self._least_epsilon() if find == "epsilon" else self._least_number(most, 0.5)
         if least is None:
             return self.enough
-        seen = most_of(self.options.topics)
-        return (
-            f"Half of all runs see {seen} or more with --{self.options.find} {least}. {self.enough}"
-        )
+        return f"Half of all runs see {most} or more with --{find} {least}. {self.enough}"
 
-    def _on_half(self) -> str:
-        """Say from which number or epsilon on half of all runs see most topics, if it is open."""
-        if self.is_enough():
+    def _on_epsilon(self) -> str:
+        """Say from which epsilon on half of all runs see most topics, if it is open."""
+        if self.is_enough() or not (epsilon := self._least_epsilon()):
             return ""
-        n, epsilon = self._least_of_half()
-        ways = [f"from {rounded_up(n)} {self.unit}s on"] if n else []
-        ways += [f"with as many as now from --epsilon {epsilon:g} on"] if epsilon else []
-        if not ways:
-            return ""
-        return f" Half of all runs see {most_of(self.options.topics)} or more {', or '.join(ways)}."
+        most = most_of(self.options.topics)
+        return f" Half of all runs with as many see {most} or more from --epsilon {epsilon:g} on."
 
-    def _least_of_half(self) -> tuple[int | None, float | None]:
-        """Least number of units, and least epsilon, with which half of all runs see most topics."""
+    def _least_number(self, topics: int, chance: float) -> int | None:
+        """Least number of units with which a run sees so many topics or more with a `chance`."""
+        return least_number(lambda n: self.changed(n).forecast().chance(topics) >= chance)
 
-        def reached(run: Self) -> bool:
-            forecast = run.forecast()
-            return bool(forecast.n_samples >= forecast.n_samples_needed)
-
-        return (
-            least_number(lambda n: reached(self.changed(n))),
-            least_epsilon(lambda epsilon: reached(self.changed(epsilon=epsilon))),
-        )
+    def _least_epsilon(self) -> float | None:
+        """Least epsilon with which half of all runs see most topics."""
+        most = most_of(self.options.topics)
+        return least_epsilon(lambda x: self.changed(epsilon=x).forecast().chance(most) >= 0.5)
 
     def _of_groups(self) -> GroupForecast:
         """Forecast of shares by group, of the topics found or of those asked for."""

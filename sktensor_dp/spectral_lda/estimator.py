@@ -638,10 +638,10 @@ class PrivateSpectralLDA(
         check_sizes(**sizes)
         sizes["document_length"] = length = whole_length(document_length)
         self._warn_of_budget()
-        plan, concentration = self._plan(n_samples, n_features), self._given_concentration()
         forecast = forecast_topics(
-            plan, n_samples, n_features, n_kept, length, concentration=concentration,
-            pure=self.delta == 0, neighbours=self.neighbours,
+            partial(self._plan, n_features=n_features), n_samples, n_features, n_kept, length,
+            concentration=self._given_concentration(), pure=self.delta == 0,
+            neighbours=self.neighbours,
         )  # fmt: skip
         return replace(forecast, _question=Question.of(self, **sizes))
 

@@ -1,7 +1,7 @@
 """Plan of a topic fit from public numbers: its releases, how they are used, and forecast."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +11,13 @@ from scipy.special import ndtri
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
-from sktensor_dp.estimator.forecast import VERDICTS, Forecast, ReleaseForecast, counted_releases
+from sktensor_dp.estimator.forecast import (
+    VERDICTS,
+    Forecast,
+    ReleaseForecast,
+    counted_releases,
+    least_number,
+)
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.clips import MIN_TOKENS
@@ -27,7 +33,6 @@ from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.topic_chances import (
     SeenTopics,
     least_over_half_edge,
-    strength_of_half,
 )
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique
@@ -255,6 +260,28 @@ class TopicForecast(Forecast):
 
     unit, component = "document", "topic"
 
+    def chance(self, n_topics: int) -> float:
+        """Compute the probability that a fit sees so many topics or more.
+
+        Parameters
+        ----------
+        n_topics : int
+            From 1 to ``n_components``.
+
+        Returns
+        -------
+        float
+            Over collections of texts, whose topics differ in strength, and fits. Costs nothing.
+
+        Examples
+        --------
+        >>> from sktensor_dp import PrivateSpectralLDA
+        >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).forecast(50_000, 2000)
+        >>> round(forecast.chance(8), 1)
+        0.5
+        """
+        return self._seen.chance(n_topics)
+
     @property
     def verdict_is_for(self) -> str:
         """Kind of data that the verdict is for."""
@@ -267,7 +294,7 @@ class TopicForecast(Forecast):
         Topics of texts differ in strength more than those of the benchmark: nine of ten fits there
         turn out as the word says.
         """
-        k, chance = self.n_components, self._seen.chance
+        k, chance = self.n_components, self.chance
         if self.few_words:
             return VERDICTS[3]
         if chance(most_of(k)) >= 0.9:
@@ -293,7 +320,7 @@ class TopicForecast(Forecast):
     @property
     def p_none(self) -> float:
         """Probability that a fit sees none of the topics."""
-        return 1 - self._seen.chance(1)
+        return 1 - self.chance(1)
 
     @property
     def likely(self) -> str:
@@ -303,7 +330,10 @@ class TopicForecast(Forecast):
             return f"Likely to be seen: none of {topics}."
         none = ""
         if least == 0:
-            least, none = self._seen.if_any(), f"none (in {self.p_none:.0%} of fits), or else "
+            least, none = (
+                self._seen.if_any(),
+                f"none (in {self.p_none:.0%} of fits), or else, as a rule, ",
+            )
         numbers = " to ".join(dict.fromkeys(map(str, (least, most))))
         return f"Likely to be seen: {none}{numbers} of {topics}."
 
@@ -358,20 +388,48 @@ class Compared(NamedTuple):
 
 
 def forecast_topics(
-    plan: TopicPlan, n_samples: int, n_features: int, n_kept: int, document_length: float,
-    concentration: float | None, pure: bool, neighbours: str,
+    plan_for: Callable[[int], TopicPlan], n_samples: int, n_features: int, n_kept: int,
+    document_length: float, concentration: float | None, pure: bool, neighbours: str,
 ) -> TopicForecast:  # fmt: skip
     """Forecast noise and signal of each planned release, and how many topics a fit sees.
 
-    A vocabulary leaves `n_kept` of `n_features` words; `pure` means delta = 0.
+    `plan_for` gives the plan for a number of documents. A vocabulary leaves `n_kept` of
+    `n_features` words; `pure` means delta = 0.
     """
-    releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
+    plan = plan_for(n_samples)
+    if concentration is None:
+        concentration = concentration_of_length(max(document_length, 2.0))
+    expected = partial(
+        _expected, n_features=n_features, n_kept=n_kept, document_length=document_length,
+        concentration=concentration, pure=pure, neighbours=neighbours,
+    )  # fmt: skip
+    rows, seen = expected(plan, n_samples)
+    most = most_of(plan.n_components)
+    needed = None
+    if seen.n_possible >= plan.n_components:
+        # More documents change the plan, too.
+        needed = least_number(
+            lambda n: expected(plan_for(n), n)[1].chance(most) >= 0.5, plan.n_components
+        )
+    _, count_sigma = counted_releases(plan.releases, pure, neighbours)
+    return TopicForecast(
+        tuple(rows), n_samples, needed or math.inf, plan.n_components,
+        n_refinements=plan.n_refinements, n_words=plan.n_words, n_kept=n_kept,
+        concentration=concentration, document_length=document_length, count_sigma=count_sigma,
+        _seen=seen,
+    )  # fmt: skip
+
+
+def _expected(
+    plan: TopicPlan, n_samples: int, *, n_features: int, n_kept: int, document_length: float,
+    concentration: float, pure: bool, neighbours: str,
+) -> tuple[list[ReleaseForecast], SeenTopics]:  # fmt: skip
+    """Noise and signal of each release of a plan for `n_samples` documents, and topics seen."""
+    releases, _ = counted_releases(plan.releases, pure, neighbours)
     length, k = max(document_length, 2.0), plan.n_components
     # Verdicts assume pairs of ten words a topic or more: fits with fewer find about as many topics.
     n_words = min(max(plan.n_words, 10 * k), n_features)
     assumed_plan = replace(plan, n_words=n_words, all_words=n_words == n_features)
-    if concentration is None:
-        concentration = concentration_of_length(length)
     table = _compared(assumed_plan, n_features, n_kept, length, concentration, pure=pure)
     rows = []
     for planned in releases.planned:
@@ -392,26 +450,7 @@ def forecast_topics(
     too_few_words = k > 1 and n_possible < 2
     if document_length < plan.least_tokens or too_few_words:
         n_possible = 0
-    found = SeenTopics(k, n_possible, math.inf if least == 0 else pairs.signal / least)
-    # Half of all fits see most topics from the number of documents on at which hypot(noise,
-    # sampling) * at_half is 1.
-    at_half = strength_of_half(k, most_of(k)) * least_over_half_edge(n_words) / pairs.signal
-    needed = n_samples * _relative_number(pairs.noise * at_half, sampling * at_half)
-    can_be_seen = n_possible >= k
-    return TopicForecast(
-        tuple(rows), n_samples, max(math.ceil(needed), k) if can_be_seen else math.inf, k,
-        n_refinements=plan.n_refinements, n_words=plan.n_words, n_kept=n_kept,
-        concentration=concentration, document_length=document_length, count_sigma=count_sigma,
-        _seen=found,
-    )  # fmt: skip
-
-
-def _relative_number(noise: float, sampling: float) -> float:
-    """Solution x of ``(noise / x)^2 + sampling^2 / x = 1``.
-
-    It is a number of documents relative to that at which errors are `noise` and `sampling`.
-    """
-    return (sampling**2 + math.hypot(sampling**2, 2 * noise)) / 2
+    return rows, SeenTopics(k, n_possible, math.inf if least == 0 else pairs.signal / least)
 
 
 def _sigma_at_one(

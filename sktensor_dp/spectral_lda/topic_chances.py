@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from sktensor_dp.tensor.arrays import Floats
@@ -69,9 +68,3 @@ def _chance(n_asked: int, least: int, strength: float) -> float:
         return 1.0
     deviations: Floats = np.log(strength / needed) / defaults.STRENGTH_SPREAD
     return float(ndtr(deviations).mean())
-
-
-def strength_of_half(n_asked: int, least: int) -> float:
-    """Strength at which half of all fits see `least` topics or more."""
-    far = 20.0  # beyond all logarithms of strengths
-    return math.exp(brentq(lambda log: _chance(n_asked, least, math.exp(log)) - 0.5, -far, far))

@@ -82,7 +82,9 @@ def test_forecast_says_itself_and_what_it_assumes():
     assert PrivateSpectralLDA(1).forecast(10**6, 2000).n_likely == (1, 1)
     said = [one.likely for one in forecasts]
     assert said[0] == "Likely to be seen: none of 10 topics."
-    of_fits = f"none (in {forecasts[2].p_none:.0%} of fits), or else 9 to 10 of 10 topics."
+    of_fits = (
+        f"none (in {forecasts[2].p_none:.0%} of fits), or else, as a rule, 9 to 10 of 10 topics."
+    )
     assert said[2] == f"Likely to be seen: {of_fits}"
     assert said[2] in str(forecasts[2])
     assert said[3] == "Likely to be seen: 10 of 10 topics."
@@ -122,14 +124,21 @@ def test_without_noise_everything_is_enough():
     assert str(forecast)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 3.3])
+def test_the_number_of_documents_needed_does_not_depend_on_the_number_asked_about(epsilon):
+    lda = PrivateSpectralLDA(6, epsilon=epsilon, delta=1e-6)
+    asked = 500, 3000, 6000, 50_000  # all moments are fitted jointly from some number on
+    (needed,) = {lda.forecast(n, 153, document_length=12).n_samples_needed for n in asked}
+    fewer, as_many = (lda.forecast(n, 153, document_length=12) for n in (needed - 1, needed))
+    assert fewer.p_none > as_many.p_none
+    assert as_many.n_samples == needed
+
+
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_forecast_number_of_documents_is_about_right(seed, seeded_noise):
     k, words, length = 5, 60, 20
     lda = PrivateSpectralLDA(k, epsilon=1.0, doc_topic_prior=0, random_state=0)
-    needed = 5000
-    for _ in range(3):
-        # The plan, and with it the forecast, depends on the number asked about.
-        needed = lda.forecast(needed, k * words, document_length=length).n_samples_needed
+    needed = lda.forecast(5000, k * words, document_length=length).n_samples_needed
     # The situation of the forecast: equally likely topics, of common words and of their own, whose
     # moment has the eigenvalue that it assumes.
     said = lda.forecast(needed, k * words, document_length=length)

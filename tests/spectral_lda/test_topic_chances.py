@@ -9,7 +9,6 @@ from sktensor_dp.spectral_lda.topic_chances import (
     POWERS,
     SeenTopics,
     least_over_half_edge,
-    strength_of_half,
 )
 from sktensor_dp.topics import defaults
 
@@ -31,7 +30,6 @@ def test_chances_are_those_of_topics_that_stand_out(k, strength):
     assert (found > high).mean() <= MOST + 0.01
     if found.any() and seen.chance(1) > MOST:
         assert (found[found > 0] < seen.if_any()).mean() <= 1 - LEAST + 0.02
-    assert SeenTopics(k, k, strength_of_half(k, k)).chance(k) == pytest.approx(0.5)
 
 
 def test_without_noise_all_are_seen_that_words_may_show():
