@@ -124,7 +124,7 @@ def check_memory(plan: ComponentPlan) -> None:
     d = float(plan.n_features)
     perturbation = plan.perturbation
     n_numbers = VECTORS * d * (k + plan.n_restarts) + WORKSPACE
-    advice = "or less n_restarts"
+    advice = "or with fewer n_restarts"
     if perturbation not in BY_STEPS:
         # Without a second moment there is no subspace: third moments are of all features.
         has_subspace = any(one.name == SecondMoments.name for one in plan.releases.planned)

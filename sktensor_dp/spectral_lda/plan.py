@@ -122,8 +122,8 @@ def plan_topics(
     fractions = _fractions(kind, n_steps, triples)
     n_words = min(n_features, max_words) if n_steps else n_features
     if not (matches or exact):  # as many as their fraction of the budget pays for
-        paid = n_effective * math.sqrt(fractions["pair_moments"]) / defaults.DOCUMENTS_PER_WORD
-        n_words = min(max(int(paid), OFFSET), n_words)
+        n_paid = n_effective * math.sqrt(fractions["pair_moments"]) / defaults.DOCUMENTS_PER_WORD
+        n_words = min(max(int(n_paid), OFFSET), n_words)
     return TopicPlan(
         n_components=min(n_components, n_features), n_words=n_words,
         all_words=n_words == n_features, triples=triples, match_moments=matches,
@@ -236,7 +236,8 @@ JOIN_ROWS = "If persons have several rows, such as a row per click, add up those
 class TopicForecast(Forecast):
     """Forecast of a topic fit: noise of each release, and how many topics it is likely to see.
 
-    From ``n_samples_needed`` documents on half of all fits see four fifths of the topics or more.
+    From ``n_samples_needed`` documents on half of all fits see four fifths of the topics or more,
+    by the plan for ``n_samples``: ask again about that number, whose plan may differ.
     ``verdict`` is "enough" where nine of ten do, and "may be enough" where three of ten see a third
     or more.
 

@@ -296,7 +296,7 @@ class _SpectralFit:
         n_asked = min(self._plan.n_components, len(corrected))
 
         def n_above(most: float, weights: Floats) -> int:
-            """Number of eigenvalues of the weighted moment above what errors of E2 give, `most`."""
+            """Number of eigenvalues of weighted M2 above its errors, those of E2 being `most`."""
             edge = correction.edge(most, weights)
             return n_eigenvalues_above(weights[:, None] * corrected * weights, edge)
 

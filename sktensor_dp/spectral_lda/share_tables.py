@@ -92,14 +92,16 @@ def _printed(found: list[Comparison]) -> list[Comparison]:
 
 def _on_comparisons(found: list[Comparison], printed: list[Comparison]) -> list[str]:
     """Say how clear differences are, and where those are that are not `printed`."""
-    n_clear, n_shown = (sum(bool(one.clear.any()) for one in of) for of in (found, printed))
+    n_clear = sum(bool(one.clear.any()) for one in found)
+    n_clear_printed = sum(bool(one.clear.any()) for one in printed)
     notes = []
-    if n_shown:
+    if n_clear_printed:
         notes = [CLEAR]
     elif not n_clear and any(np.isfinite(one.low).any() for one in found):
         notes = ["No topic differs clearly."]
     if n_left := len(found) - len(printed):
-        clear = f" ({n_clear - n_shown} with a clear difference)" * (n_clear > n_shown)
+        n_others = n_clear - n_clear_printed
+        clear = f" ({n_others} with a clear difference)" if n_others else ""
         notes.append(f"{counted(n_left, 'comparison')}{clear} not shown here {IN_TABLES}.")
     return notes
 

@@ -124,7 +124,7 @@ def count_words(
     column_of_word = np.fromiter(map(vocabulary.get, words, repeat(-1)), np.int32, len(words))
     columns = column_of_word[stored.indices]  # (nnz,): -1 for words beyond the vocabulary
     kept = columns >= 0
-    n_kept_before = np.concatenate([[0], np.cumsum(kept)])  # each stored count
+    n_kept_before = np.concatenate([[0], np.cumsum(kept)])  # before each stored count, and in all
     layout = (stored.data[kept].astype(dtype), columns[kept], n_kept_before[stored.indptr])
     counts = sp.csr_matrix(layout, shape=(documents.n_units, len(vocabulary)))
     counts.sort_indices()

@@ -385,8 +385,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             ``neighbours="replace_one"``; no budget is spent, unless only partitions of a Dask
             collection show it.
         NotEnoughDataError
-            If the threshold exceeds a public number of documents, before anything is charged; or
-            if no released word remains: its ``privacy_report_`` states what that cost.
+            Before anything is charged, if a public number of documents is below the threshold for
+            equally long ones, or `max_df` drops all words that noise does not; or if no released
+            word remains: its ``privacy_report_`` states what that cost.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
@@ -450,8 +451,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         n_documents : int
             Documents to come; groups of documents, where they will be fitted with groups.
         document_length : float, default=100
-            Different words of an ordinary document, beside stop words: a public guess. The more,
-            the less does each of them count. Some are assumed to have far more.
+            Different words of an ordinary document, beside stop words: a public guess. The more
+            there are, the less each of them counts. Some documents are assumed to have far more.
 
         Returns
         -------
