@@ -170,8 +170,8 @@ class Groups(Run):
         # the start, which is by the others, has less noise.
         margins = is_nonnormal * (self.options.groups > 1)
         ranges = self._ranges[~self._is_last]
-        self._reach = ranges + np.outer(margins * np.diff(ranges)[:, 0], [-1, 1])
-        self._scaler = scale_by_ranges(dict(enumerate(self._reach)))
+        self._fitted_ranges = ranges + np.outer(margins * np.diff(ranges)[:, 0], [-1, 1])
+        self._scaler = scale_by_ranges(dict(enumerate(self._fitted_ranges)))
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how cells and rows count."""
@@ -367,7 +367,7 @@ class Groups(Run):
 
     def _on_ends(self) -> list[str]:
         """List of a sentence on columns at the end of their range; else empty."""
-        return [*filter(None, [doubts_of_ends(self.models["groups"], self._reach)])]
+        return [*filter(None, [doubts_of_ends(self.models["groups"], self._fitted_ranges)])]
 
     def fit(self) -> Iterator[str]:
         """Find the groups, and give their averages in units of the columns."""
@@ -376,7 +376,7 @@ class Groups(Run):
             model.fit(self._scaler.transform(self._table()), groups=self.groups)
             names = np.array(self._named("log10"), object)
             name_columns(model, names[~self._is_last].tolist())
-            move_to_units(model, self._reach)
+            move_to_units(model, self._fitted_ranges)
             yield "groups"
         self._take_averages(model)
 

@@ -240,7 +240,7 @@ class Ratings(Run):
     def is_enough(self) -> bool:
         """Return True if the forecast errors are at most those asked for."""
         forecast, (error, average_error) = self.forecast(), self._targets()
-        if self._chains(self.options.stays).panel_is_hidden:  # errors are too small
+        if self._chains(self.options.stays).panel_is_hidden:  # then errors ahead are too small
             return False
         if math.inf > error >= (own := _of_own_averages(forecast)):
             raise ValueError(

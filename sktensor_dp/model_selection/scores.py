@@ -400,8 +400,8 @@ def make_private_scorer(
         gives Laplace noise.
     bounds : (low, high), optional
         Public range that the score of a row is clipped to, the same for all models that are
-        compared; noise is in proportion to its width. Refused where it does not hold the
-        log-likelihood that rows of the fitted law have. Needed but for
+        compared; noise is in proportion to its width. Refused, but in tools of scikit-learn, where
+        it does not hold the log-likelihood that rows of the fitted law have. Needed but for
         ``"log_likelihood_per_token"``, whose default is twice the log-likelihood of evenly likely
         words, or of texts that of an unknown word.
     accountant : BudgetAccountant, optional
