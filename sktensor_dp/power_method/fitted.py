@@ -81,13 +81,14 @@ def warnings_of_noise(
     wanted = min(n_components, fitted.components.shape[1])
     if fitted.n_resolved >= wanted or (math.isinf(epsilon) and len(fitted.components) >= wanted):
         return ()
+    ways = "A larger epsilon, a smaller data_norm or fewer n_components"
+    if math.isinf(epsilon):
+        ways = "Fewer n_components"
     return (
         NotEnoughDataWarning(
             f"Of {counted(n_components, 'component')} asked for, released values show "
             f"{fitted.n_resolved} above their noise; {len(fitted.components)} were fitted. "
-            f"{'' if math.isinf(epsilon) else 'A larger epsilon, a smaller data_norm or '}"
-            f"{'F' if math.isinf(epsilon) else 'f'}ewer n_components would help, and more samples, "
-            "if the fit is to samples (see forecast())."
+            f"{ways} would help, and more samples, if the fit is to samples (see forecast())."
         ),
     )
 

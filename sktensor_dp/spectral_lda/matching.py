@@ -119,7 +119,7 @@ class _Drawn:
         return float(-0.5 * away @ away - np.log(root.diagonal()).sum())
 
     def best_move(self, variance: float, prior: Floats) -> Floats:
-        """Posterior mean of moves (q,)."""
+        """Posterior mean of moves (q,), by the laws of `cost`, if counts are linear in moves."""
         of_counts = self.slopes @ prior
         error = variance * np.eye(len(self.distance)) + of_counts @ self.slopes.T
         return np.linalg.solve(error, self.distance + self.slopes @ self.at) @ of_counts

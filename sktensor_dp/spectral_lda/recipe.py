@@ -331,7 +331,7 @@ class _SpectralFit:
         if self._options.concentration is not None:
             return self._options.concentration
         estimate = None
-        # Products of pairs do not determine it; fits with EM steps never have products alone.
+        # Without a matrix of pairs there is no estimate; fits with EM steps always have one.
         if pairs.released.matrix is not None:
             released = pairs.for_estimates(self._unigram, self._length, self._ask.n_units)
             estimate = concentration_of_pairs(topics, weights, released)

@@ -143,18 +143,19 @@ def _last_estimate(
     average: StepAverage,
 ) -> FittedTopics:  # fmt: skip
     """Estimate topics, the concentration and standard deviations from all steps and the pairs."""
-    if average.variance > 0 and len(fitted.topics) > 1:
+    is_noisy = average.variance > 0
+    if is_noisy and len(fitted.topics) > 1:
         fitted = sharpened(fitted, average.starts, MEAN_FIELD)
     concentration_by = _concentration_of(ask, options, pairs, fitted)
-    alone = np.eye(len(fitted.topics))
-    fitted = replace(fitted, concentration=concentration_by(fitted.weights, alone))
-    if average.variance > 0 and len(fitted.topics) > 1:
+    unmixed = np.eye(len(fitted.topics))
+    fitted = replace(fitted, concentration=concentration_by(fitted.weights, unmixed))
+    if is_noisy and len(fitted.topics) > 1:
         released = Released(
             average.steps, average.mean, average.variance, average.scales, ask.n_units,
             ask.of_persons,
         )  # fmt: skip
         fitted = matched(fitted, released, concentration_by)
-    if average.variance == 0:  # without noise sampling is what moves topics
+    if not is_noisy:  # sampling is what moves topics
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))

@@ -20,7 +20,7 @@ from sktensor_dp.topics.shrinkage import LEAST_SHARE, shrink_deviations
 
 
 def varimax(loadings: Floats) -> Floats:
-    """Rotate columns so that squared loadings vary most (Kaiser, 1958), skewed to be positive."""
+    """Rotate columns so that squared loadings vary most (Kaiser, 1958), large ones positive."""
     rotation = np.eye(loadings.shape[1])
     for _ in range(200):  # at most: it settles before
         rotated = loadings @ rotation
