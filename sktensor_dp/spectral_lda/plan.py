@@ -236,8 +236,7 @@ JOIN_ROWS = "If persons have several rows, such as a row per click, add up those
 class TopicForecast(Forecast):
     """Forecast of a topic fit: noise of each release, and how many topics it is likely to see.
 
-    From ``n_samples_needed`` documents on half of all fits see four fifths of the topics or more,
-    by the plan for ``n_samples``: ask again about that number, whose plan may differ.
+    From ``n_samples_needed`` documents on half of all fits see four fifths of the topics or more.
     ``verdict`` is "enough" where nine of ten do, and "may be enough" where three of ten see a third
     or more.
 
@@ -262,7 +261,7 @@ class TopicForecast(Forecast):
     unit, component = "document", "topic"
 
     def chance(self, n_topics: int) -> float:
-        """Compute the probability that a fit sees so many topics or more.
+        """Compute the probability that a fit sees at least `n_topics` topics.
 
         Parameters
         ----------
@@ -331,10 +330,8 @@ class TopicForecast(Forecast):
             return f"Likely to be seen: none of {topics}."
         none = ""
         if least == 0:
-            least, none = (
-                self._seen.if_any(),
-                f"none (in {self.p_none:.0%} of fits), or else, as a rule, ",
-            )
+            least = self._seen.if_any()
+            none = f"none (in {self.p_none:.0%} of fits), or else, as a rule, "
         numbers = " to ".join(dict.fromkeys(map(str, (least, most))))
         return f"Likely to be seen: {none}{numbers} of {topics}."
 
@@ -425,7 +422,7 @@ def _expected(
     plan: TopicPlan, n_samples: int, *, n_features: int, n_kept: int, document_length: float,
     concentration: float, pure: bool, neighbours: str,
 ) -> tuple[list[ReleaseForecast], SeenTopics]:  # fmt: skip
-    """Noise and signal of each release of a plan for `n_samples` documents, and topics seen."""
+    """Noise and signal of each release for `n_samples` documents; and the chances of topics."""
     releases, _ = counted_releases(plan.releases, pure, neighbours)
     length, k = max(document_length, 2.0), plan.n_components
     # Verdicts assume pairs of ten words a topic or more: fits with fewer find about as many topics.
