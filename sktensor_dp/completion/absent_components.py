@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.completion.model import SharedModel, count_components
-from sktensor_dp.completion.plan import ASSUMED, EntryPlan, PersonPlan
+from sktensor_dp.completion.plan import ASSUMED, EntryPlan, PersonPlan, trial_sweeps
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.queries.person_entries import MOST_CELLS
@@ -52,7 +52,8 @@ def warnings_of_noise(
     warnings: list[Warning] = []
     shared: SharedModel = attributes["_shared"]
     if plan.seeks_components and np.max(model.rank) > 0:
-        stopped = isinstance(plan, PersonPlan) and attributes["n_iter_"] < plan.n_sweeps
+        n_trial = trial_sweeps(plan.n_sweeps) if isinstance(plan, PersonPlan) else 0
+        stopped = attributes["n_iter_"] <= n_trial
         warnings.append(_warning_of_unseen(model, n_units, n_observed, shape, stopped=stopped))
     modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
     of_modes = zip(modes, shared.effects, strict=True)

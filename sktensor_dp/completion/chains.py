@@ -5,7 +5,7 @@ In a chain rows are compared by persons of neighbouring rows, such as waves of a
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,23 @@ def are_unmeasured(notes: Sequence[str]) -> bool:
     """True if `notes` of a fit of items say that its releases left out how persons compare them."""
     of_items = NOT_MEASURED.format(rows="rows")
     return any(note.startswith(of_items) and note not in on_noise([1], 1) for note in notes)
+
+
+def on_unmeasured(notes: Sequence[str], part: float) -> tuple[str, list[str]]:
+    """Sentence of a fit's `notes` that it did not measure how persons compare items, and ways out.
+
+    "" and no ways without one. The fit had this `part` of the epsilon that they name.
+    """
+    begin, end = FROM.split("{}")
+    note = next((note.replace("rows", "items") for note in notes if are_unmeasured([note])), "")
+    if not note.endswith(end):
+        return note, []
+    said, _, numbers = note.removesuffix(end).rpartition(begin)
+    ways = [
+        f"epsilon {float(way.split()[1]) / part:.3g}" if way.startswith("epsilon") else way
+        for way in numbers.split(" or ")
+    ]
+    return said + FROM.format(" or ".join(ways)), ways
 
 
 def on_kept(modes: Sequence[int], n_shared: int) -> tuple[str, ...]:
@@ -229,23 +246,42 @@ class Chains:
         lengths = np.delete(shape, model.unit_mode).tolist()
         of_modes = enumerate(zip(lengths, *self._rows_each().tolist(), strict=True))
         measured = np.array([
-            plan.releases_concurrences(place, n_rows, n_units * math.sqrt(by_chance), at_least)
+            plan.measured(place, n_rows, n_units * math.sqrt(by_chance), at_least).is_released
             for place, (n_rows, at_least, by_chance) in of_modes
         ])  # fmt: skip
         if self.stays is not None:
-            measured[-1] = plan.with_concurrences[-1]
             entries = self.each if len(shape) > 2 else None
-            measured[-1] &= Panel(shape[-1], self.stays, n_units, entries).is_known(plan)
+            measured[-1] = Panel(shape[-1], self.stays, n_units, entries).is_known(plan)
         return plan.seeks_components, measured
+
+    @property
+    def are_measured(self) -> bool:
+        """True if it is expected to be known how units compare rows of each mode."""
+        return not self._hidden_and_measured()[0].any()
+
+    @property
+    def are_sure(self) -> bool:
+        """True if that is released of each mode, whatever rows units have."""
+        return replace(self, each=1.0).are_measured
+
+    def ways_out(self) -> list[str]:
+        """Numbers of persons, and epsilon, from which on all modes of few rows are measured."""
+        few = np.delete(self.shape, self.model.unit_mode) <= MOST_CONCURRENT
+        return self._ways_out(few) if self.model.delta > 0 and few.any() else []
 
     def _way_out(self, hidden: NDArray[np.bool_]) -> str:
         """End of a sentence: how many persons or what epsilon would measure the `hidden` modes."""
-        model, n_units = self.model, self.shape[self.model.unit_mode]
-        if model.delta == 0:
+        if self.model.delta == 0:
             return NEEDS_DELTA
-        few = hidden & (np.delete(self.shape, model.unit_mode) <= MOST_CONCURRENT)
+        few = hidden & (np.delete(self.shape, self.model.unit_mode) <= MOST_CONCURRENT)
         if not few.any():
             return TOO_MANY
+        ways = self._ways_out(few)
+        return FROM.format(" or ".join(ways)) if ways else "."
+
+    def _ways_out(self, few: NDArray[np.bool_]) -> list[str]:
+        """Least numbers from which on modes `few` are measured."""
+        model, n_units = self.model, self.shape[self.model.unit_mode]
         n = _least_measured(
             few, lambda n: self._planned(model.epsilon, n), lambda test: least_number(test, n_units)
         )
@@ -255,8 +291,7 @@ class Chains:
             least_epsilon,
         )
         ways = [] if n is None else [f"{rounded_up(n)} persons"]
-        ways += [] if epsilon is None else [f"epsilon {epsilon:g}"]
-        return FROM.format(" or ".join(ways)) if ways else "."
+        return ways + ([] if epsilon is None else [f"epsilon {epsilon:g}"])
 
 
 def _least_measured(

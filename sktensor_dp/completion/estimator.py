@@ -614,7 +614,8 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             n_observed = min(n_units * options["document_length"], math.prod(shape))
             each = counted(n_observed // n_units, "entry")
             assumed = [
-                f"Units are assumed to have about {each} each (document_length= says otherwise)."
+                f"Units are assumed to have about {each} each (document_length=, which counts "
+                "entries of a unit here, says otherwise)."
             ]
         forecast = self.forecast(n_observed, shape)
         plan, ranks = self._plan(n_observed, tuple(shape))

@@ -23,6 +23,8 @@ from sktensor_dp.estimator.forecast import (
     least_number,
 )
 
+# Least factor by which biases err more, for a forecast to advise another rank first.
+WORSE = 1.05
 # Least fraction of the variance of biases that estimates show if data is enough to tell them apart.
 ENOUGH_SEEN = 0.8
 EVEN_ODDS = "; tests took up to three times as many {} for even odds"
@@ -476,10 +478,30 @@ class CompletionForecast(InvertibleForecast):
             return "Components may be found on top of mean and biases."
         return "Mean and biases can be found."
 
+    @property
+    def _without(self) -> str:
+        """Words for a fit without components."""
+        is_tucker = hasattr(self._asked().kind, "_of_rank_0")
+        return "PrivateCPCompletion(0)" if is_tucker else "rank=0"
+
+    def _better_alone(self) -> str:
+        """Sentence where the search for components makes all worse; "" elsewhere."""
+        if self.finds_components:
+            return ""
+        pairs = zip(self.bias_errors, self.alone.bias_errors, strict=True)
+        more = [error / alone if alone > 0 else 1.0 for error, alone in pairs]
+        mode = int(np.nanargmax(more))
+        if more[mode] < WORSE:
+            return ""
+        return (
+            f"{self._without} is better here: no components are expected, and biases of mode "
+            f"{mode} then err by {self.alone.bias_errors[mode]:.3g}, not by "
+            f"{self.bias_errors[mode]:.3g}."
+        )
+
     def _of_rows(self) -> str:
         """Sentences on errors of biases and mean, and on what the search for components adds."""
-        is_tucker = hasattr(self._asked().kind, "_of_rank_0")
-        without = "PrivateCPCompletion(0)" if is_tucker else "rank=0"
+        without = self._without
         takes_budget, of_modes = False, list[str]()
         errors = zip(
             (*self.bias_errors, self.mean_error),
@@ -533,4 +555,5 @@ class CompletionForecast(InvertibleForecast):
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         heads = ("prediction by", "expected RMSE")
-        return Table(self._conclusion(), heads, rows, below, ("prediction by",))
+        title = " ".join(filter(None, [self._better_alone(), self._conclusion()]))
+        return Table(title, heads, rows, below, ("prediction by",))

@@ -15,7 +15,7 @@ from sktensor_dp.completion.concurrences import (
     stand_out,
 )
 from sktensor_dp.completion.hidden_axes import variances_of_differences
-from sktensor_dp.completion.plan import Assumed, PersonPlan
+from sktensor_dp.completion.plan import Assumed, Measured, PersonPlan
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats
 
@@ -80,18 +80,25 @@ class Panel:
 
     def is_known(self, plan: PersonPlan) -> bool:
         """True if a fit measures, beyond noise, how units compare rows of the last mode."""
-        if not plan.with_concurrences[-1]:
-            return False
-        return stand_out(float(self.concurrences().sum()), self.n_rows, plan.noise_of_concurrences)
+        measured, total = self.measured(plan), float(self.concurrences().sum())
+        noise = math.inf
+        if measured.is_released:
+            noise = plan.noise_of_concurrences(measured.n_sweeps)
+        return stand_out(total, self.n_rows, noise)
 
-    def is_released(self, plan: PersonPlan) -> bool:
-        """True if a fit releases how units compare rows of the last mode."""
-        return self.is_known(plan) if plan.in_doubt[-1] else plan.with_concurrences[-1]
+    def measured(self, plan: PersonPlan) -> Measured:
+        """Say what pays for how units compare rows of the last mode, which they keep to."""
+        total = float(self.concurrences().sum())
+        measured = plan.measured(len(plan.in_doubt) - 1, self.n_rows, total, rows_each=0.0)
+        if not measured.by_own or plan.noise_of_concurrences() == 0:
+            return measured
+        return measured._replace(n_sweeps=plan.sweeps_for_concurrences)
 
-    def variances(self, errors: ErrorsOfRow, plan: PersonPlan, assumed: Assumed) -> Floats:
+    def variances(self, errors: ErrorsOfRow, sigma: float, assumed: Assumed) -> Floats:
         """Error variances (n_rows,), in squared widths of bounds, that a fit of a trend will state.
 
-        Those of any two rows add up to that of their difference, or to more.
+        Those of any two rows add up to that of their difference, or to more. `sigma` is the
+        deviation of noise in concurrences.
         """
         several, alone = errors.blocks[:, None] * self.weights()
         part = several / (several + alone)
@@ -104,7 +111,7 @@ class Panel:
             prior=self.n_rows * kernel_defaults.LEVEL_VARIANCE * assumed.about_biases,
             shown=Concurrences.of_sums(expected, 0.0).shown(part),
         )  # fmt: skip
-        rng, sigma, found = np.random.default_rng(0), plan.noise_of_concurrences, list[Floats]()
+        rng, found = np.random.default_rng(0), list[Floats]()
         for _ in range(N_DRAWS):
             sums = expected + sigma * rng.standard_normal(expected.shape)
             np.fill_diagonal(sums, 0.0)

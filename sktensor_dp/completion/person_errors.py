@@ -1,6 +1,7 @@
 """Expected errors of completions where units are persons, from public numbers alone."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,14 @@ from sktensor_dp.completion.effect_release import (
 )
 from sktensor_dp.completion.entry_errors import Errors
 from sktensor_dp.completion.panel import ErrorsOfRow, Panel
-from sktensor_dp.completion.plan import Assumed, PersonPlan, judged_sweeps, row_weight, trial_sweeps
+from sktensor_dp.completion.plan import (
+    Assumed,
+    Measured,
+    PersonPlan,
+    judged_sweeps,
+    row_weight,
+    trial_sweeps,
+)
 from sktensor_dp.completion.pull import OfClips, Pull, pull_by_clip
 from sktensor_dp.completion.shared_biases import (
     by_own_level,
@@ -71,15 +79,24 @@ def person_errors(
     n_units = min(n_observed, shape[plan.unit_mode])
     shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
     each = n_observed / n_units
-    # If the trial ends the search, the level and biases get the budget of the sweeps that are left.
-    for_biases = plan.sweeps_for_biases if plan.n_sweeps > 0 else 0
     entries = each if len(shape) > 2 else None  # rows of a matrix hold one entry of a unit
     panel = None if stays is None else Panel(shape[-1], stays, n_units, entries)
-    rows, more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases, panel)
-    if_found, of_change = _bias_variances(rows, plan, assumed, panel)
+    weights = _weights_of_rows(each, shape, plan, panel)
+    measured = [
+        plan.measured(place, one.n_rows, one.each * one.n_rows, (each / one.norm) ** 2)
+        for place, one in enumerate(weights)
+    ]
+    if panel is not None:
+        measured[-1] = panel.measured(plan)
+    plan = replace(plan, n_sweeps=plan.n_sweeps - sum(of_mode.n_sweeps for of_mode in measured))
+    rows, more_rows = _errors_of_rows(each, plan, assumed, weights, measured)
+    noise = None  # of concurrences of the last mode, which a panel alone has to know
+    if panel is not None and measured[-1].is_released:
+        noise = plan.noise_of_concurrences(measured[-1].n_sweeps)
+    if_found, of_change = _bias_variances(rows, noise, assumed, panel)
     biases, explained, by_sweep = if_found, None, False
     if plan.n_sweeps > 0:
-        more_biases, more_of_change = _bias_variances(more_rows, plan, assumed, panel)
+        more_biases, more_of_change = _bias_variances(more_rows, noise, assumed, panel)
         gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
@@ -131,11 +148,12 @@ def _mean_error(
 
 
 def _bias_variances(
-    rows: list["_RowErrors"], plan: PersonPlan, assumed: Assumed, panel: Panel | None
+    rows: list["_RowErrors"], noise: float | None, assumed: Assumed, panel: Panel | None
 ) -> tuple[list[float], float]:
     """Error variances of an average row's bias of each shared mode, and of a change.
 
-    The change is from the first row of a `panel` to the last; NaN without one.
+    The change is from the first row of a `panel` to the last; NaN without one. `noise` is that of
+    released concurrences of its mode, None if they are not released.
     """
     errors = [
         ErrorsOfRow(e.noise / e.weight**2, e.sampling / e.weight / e.norm, e.shift**2, e.blocks)
@@ -144,9 +162,9 @@ def _bias_variances(
     variances = assumed.shrunk([math.fsum(of_row[:3]) for of_row in errors])
     if panel is None:
         return variances, math.nan
-    if not panel.is_released(plan):  # fits take rows to be by chance
+    if noise is None:  # fits take rows to be by chance
         return variances, 2 * variances[-1]
-    of_rows = panel.variances(errors[-1], plan, assumed)
+    of_rows = panel.variances(errors[-1], noise, assumed)
     return [*variances[:-1], float(np.mean(of_rows))], float(of_rows[0] + of_rows[-1])
 
 
@@ -173,15 +191,23 @@ class _RowErrors(NamedTuple):
         return weight * self.norm
 
 
-def _errors_of_rows(
-    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int,
-    panel: Panel | None,
-) -> tuple[list[_RowErrors], list[_RowErrors]]:  # fmt: skip
-    """Errors of biases of each shared mode, with their own budget, and with that of `sweeps` too.
+class _RowWeights(NamedTuple):
+    """Expected weights of rows of a shared mode in released sums."""
+
+    n_rows: int
+    each: float  # of a row
+    norm: float  # an entry weighs one over it
+    in_one: float  # part of units whose entries are all in one row
+
+
+def _weights_of_rows(
+    each: float, shape: tuple[int, ...], plan: PersonPlan, panel: Panel | None
+) -> list[_RowWeights]:
+    """Weights of rows of each shared mode.
 
     `each` is the number of entries of a unit; a `panel` says in which rows of the last mode.
     """
-    usual, more = list[_RowErrors](), list[_RowErrors]()
+    weights = list[_RowWeights]()
     n_cells = math.prod(shape) // shape[plan.unit_mode]
     if panel is not None:  # of rows of the last mode, a unit has cells in some alone
         n_cells = n_cells // shape[-1] * panel.stays
@@ -198,14 +224,28 @@ def _errors_of_rows(
             in_others = max(1 - (norm / each) ** 2, 0.5)
             norm = each / (in_one + (1 - in_one) * math.sqrt(in_others))
         weight = shape[plan.unit_mode] * each / n_rows / norm
-        of_unit = (each / norm) ** 2  # rows of a unit
-        are_released = plan.releases_concurrences(place, n_rows, weight * n_rows, of_unit)
-        usual_mus = _budgets_of_rounds(plan, place, are_released=are_released)
+        weights.append(_RowWeights(n_rows, weight, norm, in_one))
+    return weights
+
+
+def _errors_of_rows(
+    each: float, plan: PersonPlan, assumed: Assumed, weights: list[_RowWeights],
+    measured: list[Measured],
+) -> tuple[list[_RowErrors], list[_RowErrors]]:  # fmt: skip
+    """Errors of biases of each shared mode, with their own budget, and with that of sweeps too.
+
+    `each` is the number of entries of a unit, and `measured` says what pays for concurrences.
+    """
+    usual, more = list[_RowErrors](), list[_RowErrors]()
+    costs, for_biases = plan.costs_of_biases(), plan.sweeps_for_biases()
+    for place, (n_rows, weight, norm, in_one) in enumerate(weights):
+        usual_mus = _budgets_of_rounds(plan, place, are_released=measured[place].by_own)
         more_mus = list[float]()
-        if sweeps and plan.place_of_longest == place:
-            more_mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
-        cost = plan.costs_of_biases()[place]
-        rounds = _errors_of_rounds(each, weight, n_rows, cost, assumed, usual_mus, more_mus)
+        if for_biases[place] > 0:
+            # If the trial ends the search, biases get the budget of sweeps left.
+            mu_of_sweep = plan.releases.cost_of(SharedFactorSums.name).mu
+            more_mus.append(mu_of_sweep * math.sqrt(for_biases[place]))
+        rounds = _errors_of_rounds(each, weight, n_rows, costs[place], assumed, usual_mus, more_mus)
         # A row's sum is a weighted mean of two blocks, each with noise: of units with entries in
         # several rows, which have the first of the `parts` of its weight, and in one.
         part_in_one = min(in_one * norm / each, 1.0)

@@ -15,7 +15,7 @@ from sktensor_dp.completion.chains import on_alone, on_kept, on_noise
 from sktensor_dp.completion.component_search import DirectionSearch, columns_worth
 from sktensor_dp.completion.effect_release import LEAST_WEIGHT
 from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
-from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
+from sktensor_dp.completion.plan import Measured, ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
     LEAST_SEVERAL,
     PersonValues,
@@ -194,19 +194,14 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         SharedBiases(ask, mode, values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
     ]  # fmt: skip
-    last_budgets = release_rounds(biases, plan, of_values)
+    plan, last_budgets = release_rounds(biases, plan, of_values)
     # Units have entries in rows of different biases: release levels of values less biases.
     level = release_level(ask, biases, plan.n_level_uses - 1)
     search = FoundComponents(n_sweeps=0)
     if plan.n_sweeps:
         search = release_components(ask, biases, plan, options)
     if search.n_sweeps < plan.n_sweeps:
-        # The rest of the search's budget pays for better biases and a better level.
-        precision = plan.n_rounds * plan.rest_over_rounds / last_budgets[plan.place_of_longest]
-        biases[plan.place_of_longest].release(
-            biases, pooled=plan.sweeps_for_biases, paid_by=SharedFactorSums, precision=precision
-        )
-        fit_all(biases)
+        release_rest(biases, plan, last_budgets)
         level = release_level(ask, biases, 1, SharedFactorSums)
     residual = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation_and_share)
@@ -245,24 +240,26 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
 
 def release_rounds(
     biases: Sequence[SharedBiases], plan: PersonPlan, of_values: Levels
-) -> list[float]:
+) -> tuple[PersonPlan, list[float]]:
     """Release all rounds of biases, and concurrences of modes where they would tell something.
 
-    Returns the budget (mu squared) of the last release of each mode, over that of one round.
+    Returns the plan for the sweeps that are left, and the budget (mu squared) of the last release
+    of each mode, over that of one round.
     """
+    n_sweeps = plan.n_sweeps
     for place, of_mode in enumerate(biases):
         if plan.with_concurrences[place] and not plan.in_doubt[place]:
-            of_mode.release_concurrences()
+            n_sweeps -= release_concurrences(of_mode, plan, Measured(by_own=True))
     more = [0.0] * len(biases)  # budgets of concurrences that are not released
     for n_left in reversed(range(plan.n_rounds)):
         for place, of_mode in enumerate(biases):
             is_first = n_left == plan.n_rounds - 1
             of_mode.release(biases, n_left + more[place], plan.uses_by_mode[place])
             if is_first and plan.in_doubt[place]:
-                weight, rows_each = of_mode.weight_and_rows_each()
-                if plan.releases_concurrences(place, len(of_mode.shares), weight, rows_each):
-                    of_mode.release_concurrences()
-                else:
+                n_rows, (weight, rows_each) = len(of_mode.shares), of_mode.weight_and_rows_each()
+                measured = plan.measured(place, n_rows, weight, rows_each)
+                n_sweeps -= release_concurrences(of_mode, plan, measured)
+                if not measured.by_own:
                     more[place] = plan.round_by_concurrences(place)
             fit_all(biases)
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
@@ -272,7 +269,35 @@ def release_rounds(
             fit_all(biases)
     if any(more):
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
-    return [budget or 1.0 for budget in more]
+    return replace(plan, n_sweeps=n_sweeps), [budget or 1.0 for budget in more]
+
+
+def release_concurrences(bias: SharedBiases, plan: PersonPlan, measured: Measured) -> int:
+    """Release concurrences of a mode, if any, by what pays; return the number of sweeps that do.
+
+    Where units turn out to keep to few rows, errors follow noise in concurrences: sweeps pay, too.
+    """
+    n_sweeps = measured.n_sweeps
+    if measured.by_own:
+        bias.release_concurrences()
+        if bias.is_kept_to and plan.noise_of_concurrences() > 0:
+            n_sweeps = plan.sweeps_for_concurrences
+    if n_sweeps > 0:
+        bias.release_concurrences(n_sweeps, SharedFactorSums)
+    return n_sweeps
+
+
+def release_rest(biases: Sequence[SharedBiases], plan: PersonPlan, last: Sequence[float]) -> None:
+    """Release better biases by what a search that found nothing leaves.
+
+    `last` has the budget of each mode's last release, over that of a round.
+    """
+    of_modes = zip(biases, plan.sweeps_for_biases(), plan.rest_over_rounds(), last, strict=True)
+    for bias, n_sweeps, budget, of_last in of_modes:
+        if n_sweeps > 0:
+            precision = plan.n_rounds * budget / of_last
+            bias.release(biases, pooled=n_sweeps, paid_by=SharedFactorSums, precision=precision)
+            fit_all(biases)
 
 
 def release_level(
@@ -334,8 +359,9 @@ def release_components(
     for step in range(plan.n_sweeps):
         search.release_sweep()
         if step + 1 == n_trial:
-            more_of_biases = biases[plan.place_of_longest].gain_of(plan.rest_over_rounds)
-            if not search.is_worth(more_of_biases):
+            budgets = plan.rest_over_rounds()
+            more_of_biases = [bias.gain_of(b) for bias, b in zip(biases, budgets, strict=True)]
+            if not search.is_worth(math.fsum(more_of_biases)):
                 return FoundComponents(n_trial)
     factor = search.factor()
     if not factor.any():

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -375,6 +375,18 @@ def cost_at(epsilon: float, delta: float) -> PrivacyCost:
     )
 
 
+class Measured(NamedTuple):
+    """What pays for concurrences of a shared mode: their own budget, sweeps, or both in turn."""
+
+    by_own: bool
+    n_sweeps: int = 0  # of the search for components
+
+    @property
+    def is_released(self) -> bool:
+        """True if concurrences are released."""
+        return self.by_own or self.n_sweeps > 0
+
+
 @dataclass(frozen=True)
 class PersonPlan:
     """Releases of a completion whose units are persons, decided from public numbers alone."""
@@ -407,33 +419,54 @@ class PersonPlan:
         each = self.releases.cost_of(SharedRowSums.name)
         return [PrivacyCost.total([(each, n * self.n_rounds)]) for n in self.uses_by_mode]
 
-    @property
-    def noise_of_concurrences(self) -> float:
-        """Deviation of noise in a sum of `RowConcurrences`."""
-        mu = self.releases.cost_of(RowConcurrences.name).mu
-        return 0.0 if math.isinf(mu) else RowConcurrences.largest_distance / mu
+    def noise_of_concurrences(self, n_sweeps: int = 0) -> float:
+        """Deviation of noise in a sum of `RowConcurrences`, by their own budget or by sweeps."""
+        paying = SharedFactorSums if n_sweeps else RowConcurrences
+        cost = self.releases.cost_of(paying.name)
+        if math.isinf(cost.mu) or math.isinf(cost.epsilon):
+            return 0.0
+        return RowConcurrences.largest_distance / (cost.mu * math.sqrt(max(n_sweeps, 1)))
 
-    def releases_concurrences(
-        self, place: int, n_rows: int, weight: float, rows_each: float
-    ) -> bool:
-        """True if concurrences of the shared mode at `place`, of `n_rows`, are released.
+    def measured(self, place: int, n_rows: int, weight: float, rows_each: float) -> Measured:
+        """Say if concurrences of the shared mode at `place`, of `n_rows`, are released.
 
         A unit has entries in `rows_each` rows; all units together have this `weight` in all rows.
+        Where their own budget does not show chains, sweeps pay.
         """
-        if not self.in_doubt[place]:
-            return self.with_concurrences[place]
-        is_part = rows_each < MOST_COMPARED * n_rows
-        return is_part and stand_out(weight, n_rows, self.noise_of_concurrences)
+        if self.with_concurrences[place] and not self.in_doubt[place]:
+            return Measured(by_own=True)
+        if not self.with_concurrences[place] or rows_each >= MOST_COMPARED * n_rows:
+            return Measured(by_own=False)
+        for n_sweeps in sorted({0, self.sweeps_for_concurrences}):
+            noise = self.noise_of_concurrences(n_sweeps)
+            # The weight that a release shows has noise, too: where sweeps may pay, leave room.
+            least = weight - 2 * noise * n_rows if self.seeks_components else weight
+            if stand_out(least, n_rows, noise):
+                return Measured(by_own=n_sweeps == 0, n_sweeps=n_sweeps)
+        return Measured(by_own=False)
+
+    @property
+    def sweeps_for_concurrences(self) -> int:
+        """Number of sweeps that pay for concurrences of a mode, where own budgets are too small."""
+        return most_paying(self.n_sweeps, len(self.in_doubt))
 
     def round_by_concurrences(self, place: int) -> float:
         """Budget (mu squared) of concurrences of a shared mode over that of one of its rounds."""
         each = self.releases.cost_of(SharedRowSums.name).mu ** 2 * self.uses_by_mode[place]
         return self.releases.cost_of(RowConcurrences.name).mu ** 2 / each
 
-    @property
-    def sweeps_for_biases(self) -> int:
-        """Sweeps that biases get if no components are worth them; one more is for the level."""
-        return self.n_sweeps - trial_sweeps(self.n_sweeps) - 1
+    def sweeps_for_biases(self) -> list[int]:
+        """Sweeps that biases of each shared mode get if no components are worth them.
+
+        They are in proportion to the mode's uses, the rest for the longest; one more is for the
+        level.
+        """
+        left = self.n_sweeps - trial_sweeps(self.n_sweeps) - 1
+        if left < 1:
+            return [0] * len(self.uses_by_mode)
+        of_modes = [left * uses // sum(self.uses_by_mode) for uses in self.uses_by_mode]
+        of_modes[self.place_of_longest] += left - sum(of_modes)
+        return of_modes
 
     def cost_of_level(self, *, by_sweep: bool) -> PrivacyCost:
         """Cost of the level, which a sweep of the search pays or its own uses do."""
@@ -441,14 +474,13 @@ class PersonPlan:
             return self.releases.cost_of(SharedFactorSums.name)
         return PrivacyCost.total([(self.releases.cost_of(UnitLevels.name), self.n_level_uses - 1)])
 
-    @property
-    def rest_over_rounds(self) -> float:
-        """Budget (mu squared) of `sweeps_for_biases`, over that of the longest mode's rounds."""
+    def rest_over_rounds(self) -> list[float]:
+        """Budgets (mu squared) of `sweeps_for_biases`, over those that the modes have."""
         mu_of_sweep = self.releases.cost_of(SharedFactorSums.name).mu
         if math.isinf(mu_of_sweep):  # without noise biases are known
-            return 0.0
-        mu_of_biases = max(cost.mu for cost in self.costs_of_biases())
-        return self.sweeps_for_biases * mu_of_sweep**2 / mu_of_biases**2
+            return [0.0] * len(self.uses_by_mode)
+        of_modes = zip(self.sweeps_for_biases(), self.costs_of_biases(), strict=True)
+        return [n_sweeps * mu_of_sweep**2 / cost.mu**2 for n_sweeps, cost in of_modes]
 
 
 def plan_persons(
@@ -516,6 +548,10 @@ def plan_concurrences(
     is_sure, sigma = noise < LARGEST_NOISE, RowConcurrences.largest_distance / mu
     # Weight in all rows together, if units have as many rows as may count as few.
     most = shape[unit_mode] * np.sqrt(MOST_COMPARED * lengths)
+    if SharedFactorSums.name in uses:  # sweeps may pay, too
+        n_sweeps = uses[SharedFactorSums.name]
+        of_sweeps = shares[SharedFactorSums.name] * most_paying(n_sweeps, len(lengths)) / n_sweeps
+        sigma /= max(math.sqrt(of_sweeps / of_each), 1.0)
     may_stand_out = [stand_out(*of_mode, sigma) for of_mode in zip(most, lengths, strict=True)]
     planned = few & (is_sure | may_stand_out)
     if planned.any():
@@ -523,6 +559,11 @@ def plan_concurrences(
         shares[SharedRowSums.name] -= planned.sum() * of_each
         uses[RowConcurrences.name] = int(planned.sum())
     return tuple(planned.tolist()), tuple((planned & ~is_sure).tolist())
+
+
+def most_paying(n_sweeps: int, n_modes: int) -> int:
+    """Number of `n_sweeps` that may pay for concurrences of one of `n_modes` shared modes."""
+    return round(defaults.CONCURRENCE_FRACTION * n_sweeps / n_modes)
 
 
 def trial_sweeps(n_sweeps: int) -> int:

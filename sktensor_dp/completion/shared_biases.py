@@ -220,9 +220,13 @@ class SharedBiases:
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
         self._moments = np.ones((2, len(zeros)))
 
-    def release_concurrences(self) -> None:
-        """Release how units compare rows, by which effects are then fitted."""
-        noisy = self._ask(RowConcurrences(self.mode, self._shape)).as_sum()
+    def release_concurrences(self, pooled: int = 1, paid_by: type[Query] = RowConcurrences) -> None:
+        """Release how units compare rows, by which effects are then fitted.
+
+        Planned uses of the query `paid_by`, `pooled` of them, pay.
+        """
+        query = RowConcurrences(self.mode, self._shape)
+        noisy = self._ask(query, pooled, paid_by).as_sum()
         self._concurrences = Concurrences.of_sums(noisy.value, noisy.sigma)
         self.is_kept_to = self.is_known and are_kept_to(noisy.value, noisy.sigma)
 

@@ -148,7 +148,7 @@ def test_item_averages_are_as_hidden_as_forecast(epsilon, unit_mode, seed):
     [
         ({"epsilon": 1.0}, (2000, 40), "; from about 4,200 persons or epsilon 2.24 on this is"),
         ({"rank": 2}, (300, 40, 12), "of mode 1 and of mode 2 are as by chance, not for those who"),
-        ({"rank": 2}, (300, 40, 12), "; from about 22,000 persons on this is measured"),
+        ({"rank": 2}, (300, 40, 12), "; from about 6,300 persons on this is measured"),
         ({"epsilon": 2.0}, (2600, 40), "panel, they are several times larger, or need several"),
         ({"delta": 0}, (9000, 40), "; with a delta above 0 this is measured where"),
         ({}, (9000, 300), "; of more than 256 rows this is not measured."),
@@ -197,6 +197,24 @@ def test_forecasts_speak_of_chains_of_each_mode_and_reports_of_those_found(stay,
     ] * (stay == 3)  # and none of mode 1
     assert sum("rows of mode 1 are as by chance, not for" in note for note in notes) == 1
     assert sum("keep to few rows of mode 1, by" in note for note in notes) == 0
+
+
+def test_a_forecast_begins_with_rank_0_where_a_search_makes_all_worse():
+    """Twice the persons, of whom components are sought, tell changes of months better, too."""
+    shapes = [(n, 40, 12) for n in (3000, 6000, 12_000)]
+    sought = [
+        PrivateCPCompletion(3, bounds=(1, 5), unit_mode=0, epsilon=4.0).forecast(
+            int(9.5 * shape[0]), shape, stays=3
+        )
+        for shape in shapes
+    ]
+    assert [said.seeks_components for said in sought] == [False, True, True]
+    errors = [said.change_error for said in sought]
+    assert errors[0] > 1.5 * errors[1] > 2 * errors[2]
+    is_better = [str(said).startswith("rank=0 is better here: no compon") for said in sought]
+    assert is_better == [False, True, True]
+    alone = [said.alone.change_error for said in sought[1:]]
+    assert all(a < error < 1.3 * a for error, a in zip(errors[1:], alone, strict=True))
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -25,7 +25,7 @@ from sktensor_dp.completion.concurrences import Concurrences, solved
 from sktensor_dp.completion.effect_release import EffectRelease
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.person_recipe import Levels
-from sktensor_dp.completion.plan import plan_persons
+from sktensor_dp.completion.plan import most_paying, plan_persons, trial_sweeps
 from sktensor_dp.completion.pull import OfClips, Pull, expected_square_errors, pull_by_clip
 from sktensor_dp.completion.row_weights import row_weights, squares_of_most_gain
 from sktensor_dp.completion.shared_biases import (
@@ -377,13 +377,16 @@ def test_what_components_do_not_need_goes_to_effects(each, seed):
     tried = sum(uses for name, uses, _ in made if name == "shared_factor_sums")
     # A standard error of noise is passed by chance now and then; the search then goes to its end,
     # and must do no harm either.
-    if tried != defaults.DIRECTION_SWEEPS:
+    paying = most_paying(defaults.DIRECTION_SWEEPS, 1) if each == 20 else 0
+    left = defaults.DIRECTION_SWEEPS - paying
+    if tried != left:
         # Parts of a rest may cost as much but for their last bits: they are rows of their own.
         found = [name for name, _ in groupby(name for name, _, _ in made)]
         names = ["unit_levels", "shared_row_sums"]
+        names += ["row_concurrences", "shared_row_sums"] if paying else []
         rest = ["shared_row_sums", "unit_levels"]  # both are better for it
         assert found == [*names, "unit_levels", "shared_factor_sums", *rest]
-        assert tried == model.n_iter_ == defaults.DIRECTION_TRIAL * defaults.DIRECTION_SWEEPS
+        assert tried == model.n_iter_ == trial_sweeps(left)
         assert not hasattr(model, "factors_")
         assert model.n_components_ == 0
         assert any("better biases gain more" in str(one.message) for one in told)
@@ -400,7 +403,9 @@ def test_a_search_to_its_end_may_find_nothing(kind, monkeypatch):
     monkeypatch.setattr(DirectionSearch, "is_worth", lambda *_: True)
     with pytest.warns(NotEnoughDataWarning, match="show none above noise and chance"):
         model = components_fitted(tastes(1, 0.0)[0], 1, 2.0, kind)
-    assert (model.n_components_, model.n_iter_) == (0, defaults.DIRECTION_SWEEPS)
+    # Sweeps pay for concurrences, too.
+    left = defaults.DIRECTION_SWEEPS - most_paying(defaults.DIRECTION_SWEEPS, 1)
+    assert (model.n_components_, model.n_iter_) == (0, left)
     assert not hasattr(model, "factors_")
 
 
