@@ -20,8 +20,10 @@ from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, INHERITED, changed_since, released_before, take_up
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, Manifest
 from sktensor_dp.cli.officer import (
+    DOUBTS,
     LITTLE_PROMISED,
     PAGES,
+    SHOWS,
     large_delta,
     officer_text,
     on_presence,
@@ -473,8 +475,9 @@ def _certify(
         "date": now, "version": f"sktensor_dp {__version__}",
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
     }  # fmt: skip
-    said = {"what it shows": shows, "warning of what it shows": " ".join(doubts)}
+    said = {SHOWS: shows, DOUBTS: " ".join(doubts)}
     settings |= {name: one for name, one in said.items() if one}
+    folder.made.warnings, folder.made.doubts = [*warnings], [*doubts]
     # A run that uses models of an earlier one states its own epsilon, and that of both.
     of_own = f"{settings['epsilon']}, and " if COUNTED in settings else ""
     of_other = f" with {settings[COUNTED]}" if COUNTED in settings else ""

@@ -27,6 +27,8 @@ class Manifest:
         Settings that the run was asked for, in words.
     epsilon : float
         Epsilon for all steps of the run.
+    warnings, doubts : list of str
+        What its page says of weak protection, and of its results.
     finished : bool
         True if the run wrote all its files.
     """
@@ -35,6 +37,8 @@ class Manifest:
     private: list[str] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
     epsilon: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     finished: bool = False
 
     @classmethod
@@ -44,7 +48,9 @@ class Manifest:
             content = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
             protected, private = dict(content["protected"]), list(content["private"])
             asked, epsilon = dict(content["asked"]), float(content["epsilon"])
-            made = cls(protected, private, asked, epsilon, bool(content["finished"]))
+            warnings, doubts = (list(map(str, content[one])) for one in ("warnings", "doubts"))
+            finished = bool(content["finished"])
+            made = cls(protected, private, asked, epsilon, warnings, doubts, finished)
         except (OSError, ValueError, TypeError, KeyError):
             return cls()
         are_here = all(Path(str(name)).name == name for name in made.names)

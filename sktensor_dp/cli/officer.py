@@ -1,9 +1,11 @@
 """One page about a run for a data protection officer, in plain words."""
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import compress
 from pathlib import Path
 
 from scipy.special import ndtr, ndtri
@@ -42,6 +44,10 @@ LITTLE_PROMISED = (
     f"An epsilon above {LARGEST_ADVISED:g} promises little: whoever knows all other data may be "
     "left without a doubt."
 )
+
+# Settings that are about results: the page has them in a place of their own.
+SHOWS, NOTES = "what it shows", "what its report adds"
+DOUBTS = f"warning of {SHOWS}"
 
 PAGES = ("for-the-officer.md", "for-the-officer.html")
 
@@ -127,11 +133,15 @@ def officer_text(
         settings = {**settings, "found from noisy numbers, within the budget": " and ".join(found)}
     delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
     units = printable(report.units)
+    points = [f"- {what}: {printable(str(value))}" for what, value in settings.items()]
+    of_results = [what.endswith((SHOWS, NOTES)) for what in settings]
+    results = "\n".join(compress(points, of_results))
     return text.format(
         units=units, first_units=f"{units[:1].upper()}{units[1:]}", presence=presence, unit=unit,
         names=names, number=number, change=change,
         ask=ask, whole=whole, several=several, source=source, others=others, delta=delta,
-        run="\n".join(f"- {what}: {printable(str(value))}" for what, value in settings.items()),
+        run="\n".join(compress(points, map(operator.not_, of_results))),
+        results=f"\n## What it shows\n\n{results}\n" if results else "",
         warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),
         statement=printable(str(settings.get("statement", "statement.json"))),
         epsilon=f"{report.epsilon:.4g}", odds="\n".join(_odds(report, delta)),

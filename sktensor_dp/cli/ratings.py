@@ -3,6 +3,7 @@
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from sktensor_dp.cli.public_lists import listed_name, public_columns, public_nam
 from sktensor_dp.cli.run import Run
 from sktensor_dp.cli.written_tables import PAIRED, differences, table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
-from sktensor_dp.completion.chains import Chains, are_unmeasured, on_items
-from sktensor_dp.completion.forecast import EVEN_ODDS, CompletionForecast
+from sktensor_dp.completion.chains import Chains, on_items, on_unmeasured
+from sktensor_dp.completion.forecast import EVEN_ODDS, WORSE, CompletionForecast
 from sktensor_dp.completion.panel import Panel
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
@@ -25,28 +26,47 @@ from sktensor_dp.plotting import BarDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 
-LISTED = 20  # items on the screen; the table has all
+LISTED, LOWEST = 20, 5  # items on the screen, and of those left the lowest; the table has all
 DIFFERENCES = "item_differences.csv"
 TITLE = "Average ratings of items"
 AVERAGES = "items.csv"
 ESTIMATES = "These numbers are estimates, with noise."
-ERRORS = (
+OF_ERRORS = (
     "Standard errors count noise and sampling. A part of {:.2g} is the same for all items, and "
-    "cancels in differences{}. An average "
-    "is for persons who rate equally high on the whole: the plain average of an item differs if "
-    "those who rate it are harsher or kinder. Where people rate what they like, "
-    "or stop after a low answer, averages over everybody would be lower, by more than these "
-    "errors. Items that few rate are drawn to the mean, and err by more if they are far worse. An "
-    "average over many, as all items of one shop, is drawn to it by {:.0%}, which these errors do "
-    "not say: average_rows() of ratings.model, in Python, takes that back. Where each person keeps "
-    "to one shop and it is not measured, averages of shops may come out alike or turned round, and "
-    "no error says so, nor average_rows()."
+    "cancels in differences{}."
+)
+# What averages of items are not.
+SELECTION = (
+    "An average is for persons who rate equally high on the whole: the plain average of an item "
+    "differs if those who rate it are harsher or kinder. Where people rate what they like, or stop "
+    "after a low answer, averages over everybody would be lower, by more than these errors. Items "
+    "that few rate are drawn to the mean, and err by more if they are far worse. An average over "
+    "many, as all items of one shop, is drawn to it by {:.0%}, which these errors do not say: "
+    "average_rows() of ratings.model, in Python, takes that back. Where each person keeps to one "
+    "shop and it is not measured, averages of shops may come out alike or turned round, and no "
+    "error says so, nor average_rows()."
+)
+FOR_OFFICER = (
+    "Averages are of those who rate an item: where people rate what they like, those over "
+    "everybody would be lower, by more than standard errors say."
+)
+NO_INTERVALS = (
+    f"{DIFFERENCES} {{}} no intervals, and {{}} not say which differences are clear{{}}: noise "
+    "hides how persons compare items."
+)
+TOO_MANY = (
+    f"Of more than {PAIRED} items there is no {DIFFERENCES}: average_rows(rows, less=others) of "
+    "ratings.model, in Python, compares those that you choose."
 )
 ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
     "that, --by-rating."
 )
 NONE_SOUGHT = "No direction will be sought: all is spent on averages, as with --rank 0."
+NO_RANK = (
+    "--rank 0 is better here: no direction is expected, and an average then errs by {:.2g}, not by "
+    "{:.2g}."
+)
 AT_A_COST = (
     ": an average errs by about {:.2g} if none is found, by {:.2g} if some are, as strong ones may "
     "be, and by {:.2g} with --rank 0"
@@ -181,7 +201,38 @@ class Ratings(Run):
     def on_hidden(self) -> list[str]:
         """List of sentences: that noise hides how averages of items differ, or directions."""
         averages = [f"{BY_NOISE.format('')}."] if self._averages_are_hidden() else []
-        return [*averages, *super().on_hidden()]
+        return [*averages, *super().on_hidden(), *self._on_no_intervals()]
+
+    def _on_no_intervals(self) -> list[str]:
+        """List of sentences on differences without intervals, and what gives them; or empty."""
+        if self._effects.covariances is not None or not 2 < self.n_items <= PAIRED:
+            return []
+        notes = self.models["ratings"].privacy_report_.notes
+        _, ways = on_unmeasured(notes, self._chains().part)
+        said = NO_INTERVALS.format("has", "does", "")
+        return [said + self._for_intervals(ways, are_sure=self._chains(rank=0).are_sure)]
+
+    def _on_no_intervals_ahead(self) -> list[str]:
+        """Sentences as of `_on_no_intervals`, by what is assumed of persons."""
+        if not 2 < self.n_items <= PAIRED:
+            return []
+        stays = self.options.stays
+        chains, condition = self._chains(stays), ""
+        if chains.are_measured and stays is None:
+            chains = replace(chains, each=chains.each / 2)
+            condition = f", if persons rate about {counted(round(chains.each), 'item')} each"
+        if chains.are_measured:
+            return []
+        alone = replace(chains, model=self._chains(rank=0).model)
+        said = NO_INTERVALS.format("will have", "will", condition)
+        return [said + self._for_intervals(chains.ways_out(), are_sure=alone.are_measured)]
+
+    def _for_intervals(self, ways: list[str], *, are_sure: bool) -> str:
+        """End of such sentences, on `ways` to intervals; `are_sure` says that rank 0 is one."""
+        ways = [f"--{way}" if way.startswith("epsilon") else way for way in ways]
+        if are_sure and self.options.rank > 0 and self._seeks_directions():
+            ways.insert(0, "--rank 0")
+        return f" It has them with {', or with '.join(ways)}." if ways else ""
 
     def on_seen(self) -> str:
         """Say how many directions the data supports, if any were sought."""
@@ -310,8 +361,17 @@ class Ratings(Run):
             errors["directions too"] = forecast.of_model
         head = ("predicted by", "typical error")
         rows = [(model, f"{error:.3g}") for model, error in errors.items()]
-        notes = [*self._on_averages_ahead(), *self._on_directions_ahead()]
-        return [*listed, as_text(Table(title, head, rows, notes, head))]
+        notes = [*self._on_no_intervals_ahead(), *self._on_averages_ahead()]
+        notes += self._on_directions_ahead()
+        return [*self._better_alone(), *listed, as_text(Table(title, head, rows, notes, head))]
+
+    def _better_alone(self) -> list[str]:
+        """List of a sentence where the search for directions makes all worse; else empty."""
+        forecast = self.forecast()
+        error, alone = forecast.average_error(1), forecast.alone.average_error(1)
+        if self.options.rank == 0 or forecast.finds_components or error < WORSE * alone:
+            return []
+        return [NO_RANK.format(alone, error)]
 
     def _on_direction(self) -> str:
         """Say if a direction of the assumed strength is expected, or else of which other."""
@@ -405,10 +465,10 @@ class Ratings(Run):
         ]
         head = ("rating", "standard error", "item", "title")[: len(rows[0])]
         n_left = self.n_items - LISTED
-        left = [f"{n_left:,} more items are in {AVERAGES}."] if n_left > 0 else []
-        averages = as_text(
-            Table(TITLE, head, rows, [*left, *self._notes(), self._errors_in_words()], head)
-        )
+        left = [f"{n_left:,} more items are in {AVERAGES}.", self._lowest()] if n_left > 0 else []
+        many = [TOO_MANY] if self.n_items > PAIRED else []
+        notes = [*left, *self._notes(), self._errors_in_words(), *many]
+        averages = as_text(Table(TITLE, head, rows, notes, head))
         ends = []
         for number, weights in enumerate(self._directions.T, start=1):
             # A direction is as true with all signs turned: most items are on the first side.
@@ -425,6 +485,15 @@ class Ratings(Run):
         )
         head = ("direction", "one side", "the other side")
         return [averages, "\n" + as_text(Table(title, head, ends, left=head))]
+
+    def _lowest(self) -> str:
+        """Items with the lowest averages, the lowest first."""
+        lowest = np.argsort(self._averages)[:LOWEST]
+        said = [
+            f"{self._averages[row]:.2f} {self._items[self._names[row]]} ({self._errors[row]:.2g})"
+            for row in lowest
+        ]
+        return f"Lowest averages (standard errors in brackets): {', '.join(said)}."
 
     def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order, with their places in each direction."""
@@ -468,25 +537,31 @@ class Ratings(Run):
 
     def _errors_in_words(self) -> str:
         """Say what standard errors count, and how much of them all items share."""
-        model = self.models["ratings"]
-        drawn = float(np.mean(self._effects.drawn))
-        has_intervals = self._effects.covariances is not None
-        said = "90% intervals" if has_intervals else "without intervals, which hold by chance alone"
-        where = f" ({said}: {DIFFERENCES})" * (1 < self.n_items <= PAIRED)
-        counted_errors = ERRORS.format(model.mean_error_, where, drawn)
-        notes = model.privacy_report_.notes
-        unmeasured = self._chains().on_errors([1] if are_unmeasured(notes) else [], "items")
-        return " ".join(filter(None, [counted_errors, unmeasured, *on_items(notes)]))
+        of_averages = SELECTION.format(float(np.mean(self._effects.drawn)))
+        notes = self.models["ratings"].privacy_report_.notes
+        unmeasured, _ = on_unmeasured(notes, self._chains().part)
+        said = [*self._counted_errors(), of_averages, unmeasured, *on_items(notes)]
+        return " ".join(filter(None, said))
 
-    def _chains(self, stays: int | None = None) -> Chains:
-        """Public numbers by which the fit measures how persons compare items, or not."""
+    def _counted_errors(self) -> list[str]:
+        """List of a sentence on standard errors, and where differences have intervals."""
+        has_intervals = 1 < self.n_items <= PAIRED and self._effects.covariances is not None
+        where = f" (90% intervals: {DIFFERENCES})" * has_intervals
+        return [OF_ERRORS.format(self.models["ratings"].mean_error_, where)]
+
+    def _chains(self, stays: int | None = None, rank: int | None = None) -> Chains:
+        """Public numbers by which a fit, of this rank or another, measures how persons compare."""
         model = self.models["ratings"]
         part = 1.0 if math.isinf(model.epsilon) else model.epsilon / self.options.epsilon
+        if rank is not None:
+            model = self.forecaster("ratings", rank=rank)
         return Chains(model, (self.n_units, self.n_items), part, self._each(), stays)
 
     def for_officer(self) -> str:
-        """Say what was found, and what standard errors count."""
-        return f"{super().for_officer()} {self._errors_in_words()}".lstrip()
+        """Say what was found, and what averages and their standard errors are."""
+        of_chains = on_items(self.models["ratings"].privacy_report_.notes)
+        said = [super().for_officer(), *self._counted_errors(), FOR_OFFICER, *of_chains]
+        return " ".join(filter(None, said))
 
     def _name_and_title(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""

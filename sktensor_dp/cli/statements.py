@@ -15,7 +15,15 @@ from sktensor_dp.checks.display import counted, plain, printable
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.cli.folder import EARLIER, LEDGER, earlier_runs
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, Manifest, changed_files
-from sktensor_dp.cli.officer import PAGES, large_delta, officer_text, write_officer_pages
+from sktensor_dp.cli.officer import (
+    DOUBTS,
+    NOTES,
+    PAGES,
+    SHOWS,
+    large_delta,
+    officer_text,
+    write_officer_pages,
+)
 from sktensor_dp.cli.total import summary_of, total_of
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.model_files.saving import load_any
@@ -265,7 +273,7 @@ def _write_page(
     }  # fmt: skip
     settings |= _settings_of(_model(path)) if path.suffix == ".model" else _of_models(path, report)
     if notes := [one for one in report.notes if one not in " ".join(settings.values())]:
-        settings["what its report adds"] = " ".join(notes)
+        settings[NOTES] = " ".join(notes)
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
     if budget is not None:
         for column in {column_of(one.unit) for one in budget.entries} - {""}:
@@ -281,9 +289,13 @@ def _write_page(
     def write(name: str, text: str) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
-    warnings = filter(None, [large_delta(report.delta, report.n_units, unit)])
+    made = Manifest() if path.suffix == ".model" else Manifest.of(path.parent)
+    if made.doubts:
+        settings[DOUBTS] = " ".join(made.doubts)
+    warnings = filter(None, [large_delta(report.delta, report.n_units, unit), *made.warnings])
     source = "What this page is about"
-    write_officer_pages(write, officer_text(settings, report, source, others, [*warnings]))
+    text = officer_text(settings, report, source, others, [*dict.fromkeys(warnings)])
+    write_officer_pages(write, text)
     return f"Written to {printable(str(folder))}: {', '.join(PAGES)}"
 
 
@@ -328,7 +340,7 @@ def _settings_of(model: Any) -> dict[str, str]:
         if shown(value) != shown(parameter.default) and name not in ("epsilon", "delta"):
             settings[name] = _in_words(name, value)
     if said := getattr(model, "in_brief", ""):
-        settings["what it shows"] = said
+        settings[SHOWS] = said
     return settings
 
 

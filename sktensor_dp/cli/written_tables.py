@@ -30,11 +30,14 @@ def differences(
 ) -> list[list[object]]:
     """Rows of a table of differences, with 90% intervals; columns of names come first.
 
-    Nine times in ten all that are clear differ, if errors are normal.
+    Nine times in ten all that are clear differ, if errors are normal. Without an error it is
+    unknown whether one is clear.
     """
     n_known = max(int(np.isfinite(errors).sum()), 1)
     reach, reach_of_all = (float(ndtri(1 - 0.05 / n)) * errors for n in (1, n_known))  # Bonferroni
-    numbers = (found, found - reach, found + reach, np.abs(found) > reach_of_all)
+    clear = (np.abs(found) > reach_of_all).astype(object)
+    clear[np.isnan(errors)] = "unknown"
+    numbers = (found, found - reach, found + reach, clear)
     columns = (*named.values(), *(one.tolist() for one in numbers))
     head = [*named, "difference", "low", "high", "clear"]
     return [head, *map(list, zip(*columns, strict=True))]

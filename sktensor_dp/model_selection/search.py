@@ -156,8 +156,8 @@ class PrivateSearchCV(
     verbose : int, default=0
         1 says on standard error that the search begins and ends.
     document_length : int, optional
-        Typical number of tokens of a document, or of entries of a unit of a completion, a public
-        guess: forecasts of trials assume it. By default 100 tokens, and 20 entries.
+        Size of a unit, a public guess that forecasts of trials assume: tokens of a document, by
+        default 100, or with a completion entries of a person, such as ratings, by default 20.
     anyway : bool, default=False
         True searches also where :meth:`forecast` says that noise decides, or that no trial shows
         what it is asked for; False refuses that before the charge, if the number of units is
@@ -488,8 +488,8 @@ class PrivateSearchCV(
         check_fractions(self.step_fractions, steps)
         if self.document_length is not None and last._public_facts().assumed_length is None:
             raise ValueError(
-                "document_length must be None: no forecast of the estimator assumes how long units "
-                "are."
+                "document_length must be None: no forecast of the estimator assumes a number of "
+                "tokens of documents, or of entries of units."
             )
         is_pipeline = "" not in steps
         if is_pipeline and last.neighbours == "add_remove":

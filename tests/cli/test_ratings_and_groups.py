@@ -256,6 +256,45 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     command("recommend", earlier, ratings, *columns, "--output", "e")
 
 
+def test_differences_without_intervals_are_unknown_and_all_say_what_gives_them(command, tmp_path):
+    """500 persons with 5 ratings of 40 items each; a list of 120 items has no differences."""
+    rng, persons = np.random.default_rng(0), np.repeat(np.arange(500), 5)
+    items = rng.integers(0, 40, len(persons))
+    rows = [f"p{a},i{b:03d},{c}" for a, b, c in zip(persons, items, 1 + items // 8, strict=True)]
+    file = tmp_path / "r.csv"
+    file.write_text("\n".join(["user,item,stars", *rows]), encoding="utf-8")
+    columns = ("--person", "user", "--item", "item", "--rating", "stars", "--bounds", 1, 5)
+    for n in (40, 120):
+        names = tmp_path / "items.txt"
+        names.write_text("\n".join(f"i{k:03d}" for k in range(n)), encoding="utf-8")
+        done = command(
+            "ratings", file, *columns, "--items", names, "--no-check", "--output", f"o{n}"
+        )
+        lowest = re.search(r"\nLowest averages \(standard errors in brackets\): (.*)\.\n", done.out)
+        averages = [float(one.split()[0]) for one in lowest[1].split(", ")]
+        assert len(averages) == 5
+        assert averages == sorted(averages)
+        page = Path(f"o{n}", "for-the-officer.md").read_text("utf-8")
+        settings, results = page.split("## Who is protected")[0].split("## What it shows")
+        assert "standard error" not in settings
+        assert "averages over everybody" not in settings
+        assert len(results.split()) < 150
+        if n == 120:
+            assert not Path("o120", "item_differences.csv").exists()
+            assert (
+                "Of more than 100 items there is no item_differences.csv: average_rows" in done.out
+            )
+            continue
+        for said in (done.err, page):
+            assert "item_differences.csv has no intervals, and does not say which" in said
+            assert "It has them with about " in said
+        assert {row["clear"] for row in table(Path("o40", "item_differences.csv"))} == {"unknown"}
+        command("report", "page", "o40", "--output", "page")
+        other = Path("page", "for-the-officer.md").read_text("utf-8")
+        doubts = next(line for line in page.splitlines() if line.startswith("- warning of what"))
+        assert doubts in other
+
+
 def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     (ratings.parent / "wrong.txt").write_text("".join(f"no film {n}\n" for n in range(30)))
     both = ("ratings", ratings, *STARS, "--items", "wrong.txt", "--items-are-public")
@@ -1027,6 +1066,13 @@ def test_answers_about_averages_are_for_rows_by_chance(command):
     )
     more = command("forecast", "ratings", *asked, "--persons", 2800).out
     assert "as waves of a rotating panel, they are several times larger, or need" in more
+    # What that takes away is said in the forecast, also where a guess of more ratings hides it.
+    assert "item_differences.csv will have no intervals, and will not say which" in few
+    assert "It has them with about 1," in few
+    assert "no intervals" not in more
+    each = ("--each", 20, *asked[:5], "--rank", 0, "--epsilon", 1, "--persons", 1000)
+    doubtful = command("forecast", "ratings", *each).out
+    assert "are clear, if persons rate about 10 items each: noise hides" in doubtful
     found = command("forecast", "ratings", *asked, "--find", "persons", "--average-error", 0.05)
     answer = found.out.splitlines()[-1]
     assert "rated as often as others, by persons whose items are as by chance, from --per" in answer
