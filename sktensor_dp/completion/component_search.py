@@ -199,11 +199,8 @@ class DirectionSearch:
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         residual_share = unexplained_variance(self._deviation, by_found) / self._deviation**2
         r = self._directions.shape[1]
-        return (
-            residual_share
-            * share
-            * variance_by_chance(self._weights, self._n_with_values, r, self._telling)
-        )
+        by_chance = variance_by_chance(self._weights, self._n_with_values, r, self._telling)
+        return residual_share * share * by_chance
 
     def noise_variance(self, factor: Floats) -> float:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""

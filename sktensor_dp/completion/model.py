@@ -183,26 +183,18 @@ class SavedCompletion(SavedState):
         """Fitted attributes from a file; ModelFileError where shapes or values do not agree."""
         most_modes = 32  # that every supported numpy allows
         attributes = super().attributes(estimator)
-        shape = self.shape_
-        ranks = self._ranks
-        is_tensor = 2 <= len(shape) <= most_modes and min(shape) > 0
-        require(
-            is_tensor and self.n_iter_ > 0,
-            "shape_ must be that of a tensor, fitted in a step or more",
-        )
-        require(
-            self.perturbation_ in PERTURBATIONS, f"perturbation_ must be one of {PERTURBATIONS}"
-        )
+        shape, ranks, shared = self.shape_, self._ranks, self._shared
+        is_tensor = 2 <= len(shape) <= most_modes and min(shape) > 0 and self.n_iter_ > 0
+        require(is_tensor, "shape_ must be that of a tensor, fitted in a step or more")
+        is_known = self.perturbation_ in PERTURBATIONS
+        require(is_known, f"perturbation_ must be one of {PERTURBATIONS}")
         require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
-        shared = self._shared
         if estimator.row_names is not None:
             attributes["_indices"] = indices_of(estimator.row_names)
         check_parts(shape, self.bounds_, attributes.get("_indices"), shared)
         if self.mean_ is not ABSENT:
-            require(
-                "factors_" in attributes and "biases_" in attributes,
-                "there must be factors and biases",
-            )
+            has_parts = "factors_" in attributes and "biases_" in attributes
+            require(has_parts, "there must be factors and biases")
             model = self._model_of_entries(shape, ranks)
             needed = "core_" if estimator._full_core else "weights_"
             require(needed in attributes, f"the model must have {needed}")

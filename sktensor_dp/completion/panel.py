@@ -148,9 +148,8 @@ class _Fit:
     def variances(self, known: Concurrences, rng: np.random.Generator) -> Floats:
         """Error variances (n_rows,) by noisy concurrences."""
         own, noise = rng.standard_normal((2, len(self.part)))
-        seen = self.shown @ (self.trend + own * np.sqrt(self.sampling)) + noise * np.sqrt(
-            self.noise
-        )
+        seen = self.shown @ (self.trend + own * np.sqrt(self.sampling))
+        seen += noise * np.sqrt(self.noise)
         # Rounds are about effects found so far.
         about, covariances, _ = solved(
             known.shown(self.part), seen, self.noise, self.sampling, self.prior

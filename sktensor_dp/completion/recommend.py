@@ -45,11 +45,8 @@ def profiles(estimator: Any, mode: int) -> Floats:
     that were not released count as independent. NaN for rows without components.
     """
     model, shared = estimator._model, estimator._shared
-    if (
-        shared.components is not None
-        and mode != shared.unit_mode
-        and not isinstance(model, SharedModel)
-    ):
+    has_shared = shared.components is not None and mode != shared.unit_mode
+    if has_shared and not isinstance(model, SharedModel):
         core = model.weights if isinstance(model, CPCompletion) else model.core
         if not model.factors[shared.unit_mode].any() or not core.any():
             model = shared  # the components are for `fold_in` alone

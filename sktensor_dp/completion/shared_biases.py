@@ -633,14 +633,8 @@ class SharedBiases:
         for released in linear:
             gain = self._pull.gain(released.by_clip)
             pulled = self._pull.error(released.by_clip) * self.effects.means
-            corrected.append(
-                replace(
-                    released,
-                    response=released.response * gain,
-                    about=released.about / gain,
-                    pulled=pulled,
-                )
-            )
+            response, about = released.response * gain, released.about / gain
+            corrected.append(replace(released, response=response, about=about, pulled=pulled))
         return corrected
 
     def _at_fixed_point(
