@@ -6,7 +6,8 @@ ROUNDS = 6
 # change by it, but the best ten of MovieLens' films: .98 of recall by popularity instead of .95.
 LEAST_ROW_WEIGHT = 0.5
 # Fraction of the budget for biases that would tell how persons compare rows if all modes had few;
-# each mode of few rows gets an equal part of it.
+# each mode of few rows gets an equal part of it. At most this fraction of the search's releases may
+# pay for them, too.
 CONCURRENCE_FRACTION = 0.15
 # Prior scale of the logarithm of the ratio of effects of medians to effects of means, where values
 # of all persons vary; also of the part of effects that a release misses where persons have entries

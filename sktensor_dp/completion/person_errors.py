@@ -196,7 +196,7 @@ class _RowWeights(NamedTuple):
 
     n_rows: int
     each: float  # of a row
-    norm: float  # an entry weighs one over it
+    norm: float  # an entry weighs 1 / norm
     in_one: float  # part of units whose entries are all in one row
 
 

@@ -256,8 +256,8 @@ def release_rounds(
             is_first = n_left == plan.n_rounds - 1
             of_mode.release(biases, n_left + more[place], plan.uses_by_mode[place])
             if is_first and plan.in_doubt[place]:
-                n_rows, (weight, rows_each) = len(of_mode.shares), of_mode.weight_and_rows_each()
-                measured = plan.measured(place, n_rows, weight, rows_each)
+                weight, rows_each = of_mode.weight_and_rows_each()
+                measured = plan.measured(place, len(of_mode.shares), weight, rows_each)
                 n_sweeps -= release_concurrences(of_mode, plan, measured)
                 if not measured.by_own:
                     more[place] = plan.round_by_concurrences(place)
@@ -273,9 +273,9 @@ def release_rounds(
 
 
 def release_concurrences(bias: SharedBiases, plan: PersonPlan, measured: Measured) -> int:
-    """Release concurrences of a mode, if any, by what pays; return the number of sweeps that do.
+    """Release concurrences of a mode, if anything pays for them; return how many sweeps pay.
 
-    Where units turn out to keep to few rows, errors follow noise in concurrences: sweeps pay, too.
+    If their own budget shows that units keep to few rows, sweeps pay for a second, better release.
     """
     n_sweeps = measured.n_sweeps
     if measured.by_own:

@@ -428,7 +428,7 @@ class PersonPlan:
         return RowConcurrences.largest_distance / (cost.mu * math.sqrt(max(n_sweeps, 1)))
 
     def measured(self, place: int, n_rows: int, weight: float, rows_each: float) -> Measured:
-        """Say if concurrences of the shared mode at `place`, of `n_rows`, are released.
+        """Say what pays for concurrences of the shared mode at `place`, of `n_rows`, if anything.
 
         A unit has entries in `rows_each` rows; all units together have this `weight` in all rows.
         Where their own budget does not show chains, sweeps pay.
@@ -475,7 +475,7 @@ class PersonPlan:
         return PrivacyCost.total([(self.releases.cost_of(UnitLevels.name), self.n_level_uses - 1)])
 
     def rest_over_rounds(self) -> list[float]:
-        """Budgets (mu squared) of `sweeps_for_biases`, over those that the modes have."""
+        """Budgets (mu squared) of `sweeps_for_biases`, over those of all rounds of each mode."""
         mu_of_sweep = self.releases.cost_of(SharedFactorSums.name).mu
         if math.isinf(mu_of_sweep):  # without noise biases are known
             return [0.0] * len(self.uses_by_mode)
