@@ -2,6 +2,7 @@
 
 import math
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,20 @@ from sktensor_dp.checks.display import counted
 from sktensor_dp.gaussian_mixture.fitted import gaussians_of, names_where
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.mixtures.skewness import are_long
-from sktensor_dp.mixtures.uncertainty import ParameterErrors, parameter_errors
+from sktensor_dp.mixtures.uncertainty import MeanErrors, ParameterErrors, parameter_errors
 from sktensor_dp.tensor.arrays import Floats, Integers
+
+
+class _Fit(NamedTuple):
+    """Attributes of a fit that errors depend on."""
+
+    weights: Floats
+    means: Floats
+    covariances: Floats
+    covariance_type: str
+
+
+_KNOWN = WeakKeyDictionary[MeanErrors, tuple[_Fit, ParameterErrors]]()
 
 
 class Intervals(NamedTuple):
@@ -30,12 +43,18 @@ class Intervals(NamedTuple):
 
 
 def errors_of(estimator: Any) -> ParameterErrors | None:
-    """Errors of weights and means; None if unknown."""
-    if not hasattr(estimator, "_mean_errors"):
+    """Errors of weights and means, which are computed once for a fit; None if unknown."""
+    parts = vars(estimator).get("_mean_errors")
+    if parts is None:
         return None
-    n_units = max(round(estimator.privacy_report_.n_units), 2)
-    covariance_type, parts = estimator.covariance_type, estimator._mean_errors
-    return parameter_errors(gaussians_of(estimator), parts, n_units, covariance_type)
+    fitted = (estimator.weights_, estimator.means_, estimator.covariances_)
+    of = _Fit(*fitted, estimator.covariance_type)
+    known = _KNOWN.get(parts)
+    if known is None or any(one is not other for one, other in zip(known[0], of, strict=True)):
+        n_units = max(round(estimator.privacy_report_.n_units), 2)
+        found = parameter_errors(gaussians_of(estimator), parts, n_units, of.covariance_type)
+        known = _KNOWN[parts] = of, found
+    return known[1]
 
 
 def reach_of(level: float) -> float:
