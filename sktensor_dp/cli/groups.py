@@ -70,7 +70,7 @@ INTERVALS = (
 )
 OF_ONE = "They are wide where a column has many zeros or a long tail."
 OF_SEVERAL = "A long tail in one column widens those of all, or leaves none."
-ENDS = ("", " low", " high")  # columns of an average and of its interval
+ENDS = ("", "_low", "_high")  # columns of an average and of its interval
 
 
 class Groups(Run):

@@ -506,10 +506,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         DataFrame of pandas
-            One row per difference: ``group`` and ``column`` of a mean, ``from_group`` and
-            ``from_column`` of the mean that is subtracted from it, ``difference``,
-            ``difference_low`` and ``difference_high``. Of columns whose logs were taken the
-            difference is the log of a ratio.
+            One row per difference: ``group`` and ``column`` of a mean, ``other_group`` and
+            ``other_column`` of the mean that is subtracted from it, ``difference``, and the ends of
+            its interval, ``low`` and ``high``. Of columns whose logs were taken the difference is
+            the log of a ratio.
 
         Warns
         -----
@@ -539,7 +539,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         >>> scaled = scale_by_ranges(dict(enumerate(ranges.values()))).fit_transform(X)
         >>> model = PrivateGaussianMixture(1, data_norm=2**0.5).fit(scaled)
         >>> found = model.differences_table(columns=[("crp24", "crp25")], ranges=ranges)
-        >>> found[["column", "from_column", "difference"]].round().values.tolist()
+        >>> found[["column", "other_column", "difference"]].round().values.tolist()
         [['crp25', 'crp24', -1.0]]
         """
         check_is_fitted(self)
@@ -566,9 +566,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         differences = means[*second] - means[*first]
         table = {
             "group": second[0] + 1, "column": np.array(names)[second[1]],
-            "from_group": first[0] + 1, "from_column": np.array(names)[first[1]],
-            "difference": differences, "difference_low": differences - half_widths,
-            "difference_high": differences + half_widths,
+            "other_group": first[0] + 1, "other_column": np.array(names)[first[1]],
+            "difference": differences, "low": differences - half_widths,
+            "high": differences + half_widths,
         }  # fmt: skip
         return new_frame({name: values.tolist() for name, values in table.items()})
 

@@ -450,15 +450,15 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     found = {row["group"]: {k: float(v) for k, v in row.items()} for row in rows}
     # Averages of 2,000 rows are known to a tenth of their deviations; noise adds as much.
     assert found["1"]["share"] == pytest.approx(0.6, abs=0.05)
-    assert found["1"]["share low"] < found["1"]["share"] < found["1"]["share high"]
+    assert found["1"]["share_low"] < found["1"]["share"] < found["1"]["share_high"]
     assert found["1"]["age"] == pytest.approx(25, abs=3)
     assert found["2"]["visits"] == pytest.approx(12, abs=1)
     for row in found.values():
         for name in ("age", "visits"):
-            assert row[f"{name} low"] < row[name] < row[f"{name} high"]
+            assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]
     shown = re.search(r"age +(\S+) +(\S+) to (\S+)\n", done.out)
     assert shown
-    ages = [found["1"][name] for name in ("age", "age low", "age high")]
+    ages = [found["1"][name] for name in ("age", "age_low", "age_high")]
     assert [float(one) for one in shown.groups()] == pytest.approx(ages, rel=1e-3)
     notes = [CLAMPED, *(one.format(OF_SEVERAL) for one in INTERVALS)]
     assert "\n".join(notes) in done.out
@@ -492,7 +492,7 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     assert model.feature_names_in_.tolist() == ["age", "visits"]
     # The model is in the units of the columns.
     assert model.means_[:, 0].tolist() == pytest.approx([found[n]["age"] for n in found], rel=1e-4)
-    assert model.means_interval()[0][0, 0] == pytest.approx(found["1"]["age low"], rel=1e-4)
+    assert model.means_interval()[0][0, 0] == pytest.approx(found["1"]["age_low"], rel=1e-4)
     whose = pd.DataFrame({"age": [25.0, 70.0, np.nan], "visits": [2.0, 12.0, 12.0]})
     assert model.predict(whose).tolist() == [0, 1, 1]
     for name in ("for-the-officer.md", "groups.csv", "statement.json"):
@@ -527,7 +527,7 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path):
     assert not re.search(r"\beast\b", done.err + done.out + page)
     found = {row["group"]: row for row in table(tmp_path / "private-groups" / "groups.csv")}
     head = [f"{name}{end}" for name in ("age", "side=north", "side=south") for end in ENDS]
-    assert list(found["1"]) == ["group", "share", "share low", "share high", *head]
+    assert list(found["1"]) == ["group", "share", "share_low", "share_high", *head]
     for row in found.values():
         shares = float(row["side=north"]), float(row["side=south"])
         assert sorted(shares) == pytest.approx([0, 1], abs=0.2)
@@ -662,8 +662,8 @@ def test_only_columns_without_intervals_are_marked(command, visits, tmp_path, mo
     assert re.search(r"age +\S+ +\S+ to ", done.out)
     assert re.search(r"visits +\S+ +not known", done.out)
     (row,) = table(tmp_path / "private-groups" / "groups.csv")
-    assert row["age low"]
-    assert not row["visits low"]
+    assert row["age_low"]
+    assert not row["visits_low"]
 
 
 def test_categories_and_named_columns_make_no_groups(command, tmp_path):
@@ -721,7 +721,7 @@ def test_groups_with_shares_that_may_be_0_are_not_seen(command, tmp_path, monkey
     assert said in page
     assert "their names may come out" not in page  # there are no texts
     assert said in " ".join(text_of(Path("o", "groups.svg")).split())
-    assert [float(row["share low"]) > 0 for row in table(Path("o", "groups.csv"))] == [1, 0, 0]
+    assert [float(row["share_low"]) > 0 for row in table(Path("o", "groups.csv"))] == [1, 0, 0]
     model = PrivateGaussianMixture.load(Path("o", "groups.model"))
     for ask in (model.groups_table, model.weights_interval):
         with pytest.warns(NotEnoughDataWarning, match=r"hide 2 groups \(2, 3\): 90% intervals"):

@@ -174,7 +174,7 @@ def test_differences_of_columns_that_go_together_have_their_own_errors(k, epsilo
         model = PrivateGaussianMixture(k, data_norm=8.0, epsilon=epsilon, random_state=0).fit(X)
         found = model.differences_table(columns=[(0, 1)], level=0.6827)
         low, high = model.means_interval(0.6827)
-        halves = (found["difference_high"] - found["difference_low"]) / 2
+        halves = (found["high"] - found["low"]) / 2
         sizes += [*np.abs((found["difference"] - 0.3) / halves)]
         ratios += [*(halves / np.linalg.norm((high - low)[:, :2] / 2, axis=1))]
     assert np.sum(np.array(sizes) < 1.645) >= binom.ppf(CHANCE, len(sizes), 0.85)
@@ -191,10 +191,10 @@ def test_a_table_of_differences_is_in_units_of_the_columns():
     table = model.differences_table(**pairs, ranges=ranges)
     means = model.groups_table(ranges=ranges).set_index(["group", "column"])["mean"]
     for _, row in table.iterrows():
-        less = means[row["from_group"], row["from_column"]]
+        less = means[row["other_group"], row["other_column"]]
         assert row["difference"] == pytest.approx(means[row["group"], row["column"]] - less)
-        assert row["difference_low"] < row["difference"] < row["difference_high"]
-    assert table["from_column"].tolist() == ["crp24", "crp24", "crp24", "crp25"]
+        assert row["low"] < row["difference"] < row["high"]
+    assert table["other_column"].tolist() == ["crp24", "crp24", "crp24", "crp25"]
     assert table["group"].tolist() == [1, 2, 2, 2]
     assert np.abs(table["difference"]).tolist() == pytest.approx([4] * 4, abs=0.5)
     for wrong, message in (
