@@ -627,6 +627,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
           half moved is counted: of 90% intervals 8 or 9 in 10 hold, but 7 of fewer than 1,500 rows
           with an epsilon of 2, or with little epsilon of a column that most rows lack. Where they
           are missing for values that are not seen, intervals are for rows with the column.
+        - Lines that fill cells err where a score has a floor or a ceiling. Means of one group are
+          moved by that, and intervals count the rest, for normal columns clipped to [-1, 1], as
+          :func:`~sktensor_dp.scale_by_ranges` gives them, if ``data_norm`` is at most the root of
+          the number of columns; of several groups they do not.
 
         **Privacy.** Made of released values alone; costs nothing.
 

@@ -11,6 +11,7 @@ from scipy.special import ndtr, ndtri
 from sktensor_dp.gaussian_mixture.cells import LEAST_SHARE, Cells, observed_overall
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.gaussian_mixture.step_release import clipped_statistics, of_type
+from sktensor_dp.mixtures.bent_lines import Bend, Ends, bend_of_lines
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.scores import n_scores
@@ -22,6 +23,8 @@ from sktensor_dp.queries.mixtures import MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall
 from sktensor_dp.tensor.arrays import Floats
 
+# Largest length of rows scaled to [-1, 1], over the root of the number of columns.
+LONGEST_SCALED = 1.01
 # Number of quantiles of a share of observed cells.
 N_SHARES = 100
 
@@ -53,6 +56,7 @@ def release_filled(
     covariance = model.covariances[0]
     before = np.diagonal(covariance)
     moves, errors_of_moves = _moves(rows, at, before)
+    bend = _bend(rows, plan, model, radius, ask.n_units)
     # Cells are filled with conditional means, which lack this part of the variance.
     unexplained = 1 / np.diagonal(np.linalg.inv(covariance)) / before
     variances = rows.squares - 2 * at * rows.means + at**2
@@ -61,7 +65,7 @@ def release_filled(
     noise_of_variances = noise_of_means * np.hypot(noise_of_size, 2 * (at + moves))
     beyond = variances - before
     covariance = covariance + np.diag(np.where(beyond > 2 * noise_of_variances, beyond, 0.0))
-    means = projected(at + moves, errors_of_moves**2, radius)
+    means = projected(at + moves - bend.expected, errors_of_moves**2, radius)
     moved = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
     # Means of rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share
     # that has it. So this bounds how far noise of covariances moves a mean by filled cells.
@@ -71,7 +75,8 @@ def release_filled(
     spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
     # In a complete column no cells are filled: its mean has converged.
     left = rows.cells.kept_fractions * left
-    missed = np.insert(np.sqrt(errors_of_moves**2 + of_filling**2 + left**2), 0, 0.0, axis=1)
+    by_filling = of_filling**2 + bend.deviations**2
+    missed = np.insert(np.sqrt(errors_of_moves**2 + by_filling + left**2), 0, 0.0, axis=1)
     # All other errors are by sampling: no noise of steps, and no moves.
     errors = MeanErrors(
         noise.times(0.0), 0.0, 0.0, np.zeros((1, n_scores(1, len(at)))), missed,
@@ -102,6 +107,28 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
     return moves, np.sqrt((odds * squares).sum(axis=0))
 
 
+def _bend(
+    rows: "_FilledRows", plan: MixturePlan, model: Gaussians, radius: float, n_rows: int
+) -> Bend:
+    """Errors of means by lines that fill cells beyond, or far from, the ends of their columns.
+
+    Columns are taken to be scaled to [-1, 1], if rows are no longer than such ones.
+    """
+    d, means, covariance = plan.n_features, model.means[0], model.covariances[0]
+    missing = 1 - rows.cells.observed
+    if radius > LONGEST_SCALED * math.sqrt(d):
+        return Bend(*np.zeros((2, d)))
+    ends = Ends(-np.ones(d), np.ones(d))
+    if plan.nonnormal is not None:
+        is_named = plan.nonnormal.dispersions > 0
+        ends = Ends(
+            np.where(is_named, plan.nonnormal.low, -1), np.where(is_named, plan.nonnormal.high, 1)
+        )
+    noise = np.hypot(rows.noise_of_filled, means * rows.noise_of_shares)
+    noise = np.sqrt(noise**2 + missing * np.diagonal(covariance) / n_rows)
+    return bend_of_lines(means, covariance, ends, missing, rows.filled - missing * means, noise)
+
+
 def projected(means: Floats, variances: Floats, radius: float) -> Floats:
     """Likeliest means (d,) within `radius`, given noisy `means` of these `variances`.
 
@@ -123,6 +150,8 @@ class _FilledRows(NamedTuple):
 
     means: Floats  # (d,): of rows
     squares: Floats  # (d,): of squares
+    filled: Floats  # (d,): of missing cells as filled, 0 for others
+    noise_of_filled: float  # deviation of noise on `filled`
     sigma: float  # deviation of noise on `means`
     limit: float  # length at which filled rows are clipped
     cells: Cells
@@ -151,9 +180,17 @@ def _release_filled_rows(
     answers = [ask(replace(query, lift=sign * lift)) for sign in signs]
     values = np.array([clipped_statistics(answer) for answer in answers])
     sigma = answers[0].sigma * limit * radius / math.sqrt(n_releases)
+    weighted = signs @ values / n_releases
     _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
-    lifted = query.decoded(signs @ values / n_releases).shifts[0]
-    cells = Cells.by_missing(radius * lifted / lift, sigma / lift)
+    _, lifted, of_sizes, of_shapes = query.decoded(weighted)
+    cells = Cells.by_missing(radius * lifted[0] / lift, sigma / lift)
+    missing = 1 - cells.observed
     noise = np.maximum(cells.kept_fractions * sigma / lift, 1e-12)
-    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - cells.observed) * lift**2
-    return _FilledRows(radius * shifts[0], squares, sigma, limit * radius, cells, noise)
+    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - missing * lift**2
+    # Squares of lifted cells grow by twice the lift times what fills them, and by its square.
+    grown = radius**2 * (np.diagonal(of_shapes[0]) + of_sizes[0] / d)
+    filled = (grown - (signs**3).mean() * missing * lift**2) / (2 * lift)
+    noise_of_filled = sigma * limit * radius / math.sqrt(query.scales.size) / (2 * lift)
+    return _FilledRows(
+        radius * shifts[0], squares, filled, noise_of_filled, sigma, limit * radius, cells, noise
+    )
