@@ -228,7 +228,7 @@ def changed_since(file: Path | None, model: Path) -> str:
 
 
 def released_before(run: Run, path: Path) -> list[str]:
-    """Warning, if any, that runs with other files added the same to these models before."""
+    """Warning, if any, that runs added the same to these models before, of this file or others."""
     if not run.used.adds:
         return []
     asked, kept = run.asked_settings(), [f"{name}.model" for name in run.added_to]

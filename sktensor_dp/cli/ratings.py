@@ -210,7 +210,7 @@ class Ratings(Run):
         notes = self.models["ratings"].privacy_report_.notes
         _, ways = on_unmeasured(notes, self._chains().part)
         said = NO_INTERVALS.format("has", "does", "")
-        return [said + self._for_intervals(ways, are_sure=self._chains(rank=0).are_sure)]
+        return [said + self._for_intervals(ways, rank_0_is_sure=self._chains(rank=0).are_sure)]
 
     def _on_no_intervals_ahead(self) -> list[str]:
         """Sentences as of `_on_no_intervals`, by what is assumed of persons."""
@@ -225,12 +225,12 @@ class Ratings(Run):
             return []
         alone = replace(chains, model=self._chains(rank=0).model)
         said = NO_INTERVALS.format("will have", "will", condition)
-        return [said + self._for_intervals(chains.ways_out(), are_sure=alone.are_measured)]
+        return [said + self._for_intervals(chains.ways_out(), rank_0_is_sure=alone.are_measured)]
 
-    def _for_intervals(self, ways: list[str], *, are_sure: bool) -> str:
-        """End of such sentences, on `ways` to intervals; `are_sure` says that rank 0 is one."""
+    def _for_intervals(self, ways: list[str], *, rank_0_is_sure: bool) -> str:
+        """End of a sentence on missing intervals: `ways` to them, and rank 0 if that is sure."""
         ways = [f"--{way}" if way.startswith("epsilon") else way for way in ways]
-        if are_sure and self.options.rank > 0 and self._seeks_directions():
+        if rank_0_is_sure and self.options.rank > 0 and self._seeks_directions():
             ways.insert(0, "--rank 0")
         return f" It has them with {', or with '.join(ways)}." if ways else ""
 
@@ -525,7 +525,8 @@ class Ratings(Run):
         named = {"item": names[later].tolist(), "other_item": names[other].tolist()}
         effects = self._effects
         found, errors = effects.means[later] - effects.means[other], np.full(len(later), math.nan)
-        if effects.covariances is not None:  # else they are for differences by chance alone
+        # Without covariances errors would be those of independent effects: they stay NaN.
+        if effects.covariances is not None:
             errors = effects.errors_of_differences(later, other)
         return differences(named, found, errors)
 
@@ -588,7 +589,7 @@ def _of_own_averages(forecast: CompletionForecast) -> float:
 
 
 def _public_items(options: argparse.Namespace, rated: list[str]) -> tuple[list[str], list[str]]:
-    """Names of items, and titles to show (their names if there are none), in the file's order."""
+    """Names of items, and titles to show or else names: in the order of --items, or sorted."""
     titles: list[list[str]] = []  # one list, or none
     if options.items is None:
         cells = sorted(set(rated))

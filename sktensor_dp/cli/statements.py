@@ -170,7 +170,7 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[
 
 
 def _problem(error: OSError | ValueError, path: Path) -> str:
-    """Say why the file at `path` was not checked, or what is wrong with it."""
+    """Say why the file at `path` was not checked or has no page, or what is wrong with it."""
     if isinstance(error, FileExistsError):
         return f"adds up, but {error}"
     is_missing = isinstance(error, FileNotFoundError) and path.name == STATEMENT
@@ -184,7 +184,7 @@ def _problem(error: OSError | ValueError, path: Path) -> str:
         )
     if isinstance(error, OSError):
         advice = "Name the output folder of a run, or its statement.json"
-        return f"cannot be read: {error.strerror}. {advice}"
+        return f"cannot be read, or its page not written: {error.strerror}. {advice}"
     return "REFUSED\n  " + str(error).replace("\n", "\n  ")
 
 

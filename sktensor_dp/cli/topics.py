@@ -336,7 +336,7 @@ class Topics(Run):
         if self.options.command == "topics" and self.options.file is None:
             return ""  # the built-in texts are as long as is assumed
         guess, verdict = self.length, self.verdict()
-        # Longer texts may show what those of the guess do not; of others the shorter are worse.
+        # If the guess is too few, longer texts may do; if it is not, shorter ones may not.
         other = guess * 10 if self.too_few() else guess // 10
         if other < 3:
             return ""

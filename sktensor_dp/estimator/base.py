@@ -377,7 +377,8 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         `ticket` is what the one before left, and `paid_by_earlier_batch` says that the same fit
         has charged it. Warnings that are `expected`, by public numbers, come before the charge.
         """
-        # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced.
+        # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced,
+        # if it can be read before the charge (partitions are counted after it).
         # Entering the session charges; a private number of units is then counted; the caller's
         # block asks its queries; leaving it drops the data. `UNIT_COLUMN`, which the payer names
         # persons by, is set by `around_fit`.

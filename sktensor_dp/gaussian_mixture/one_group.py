@@ -91,7 +91,8 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
     Released means of filled rows are moved by these times the share of observed cells, which has
     noise, too. A priori moves have the `variances` (d,) of columns.
     """
-    # Shrunk less than `Cells.by_missing` does: where few cells are observed, each counts.
+    # Missing shares m are shrunk to m (2 - kept), less than by `Cells.by_missing`: where few cells
+    # are observed, each counts.
     missing = (2 - rows.cells.kept_fractions) * (1 - rows.cells.observed)
     centre, noise = np.maximum(1 - missing, LEAST_SHARE), rows.noise_of_shares
     low, high = ndtr((LEAST_SHARE - centre) / noise), ndtr((1 - centre) / noise)

@@ -177,7 +177,8 @@ def release_settled(
 ) -> tuple[Gaussians, MeanErrors, Floats]:  # fmt: skip
     """Release tails of several groups, and move these towards where last and earlier steps lead.
 
-    `earlier` are scores of the first half of the steps; None if groups were joined after it.
+    `earlier` are scores of those steps of the first half that no merge of groups followed; None if
+    groups were joined after them.
     Returns the groups, errors of their means, and the skewness of columns.
     """
     found, average, statistics = last
@@ -190,7 +191,7 @@ def release_settled(
     # column makes steps lead to other groups.
     unknown = one_valued(found, ball.radius) | are_long(tails.skewness).any()
     spread, unsure = np.where(unknown, 0.0, tails.spread), np.zeros_like(tails.missed)
-    assert scores is not None  # there was no merge
+    assert scores is not None  # no merge comes after these steps
     given, noise_of_scores = given_mixture(scores, found), NoiseOfScores(noise, 0.0, 0.0)
     if plan.has_intervals:
         settled, given, noise_of_scores = fixed_point(
@@ -286,12 +287,12 @@ def release_steps(
 ) -> ReleasedSteps:  # fmt: skip
     """Release one or more EM steps; then merge spare groups of a start, or leave them out.
 
-    The average is over these steps and those of an earlier `average`. Where cells are missing a
-    step goes a part of the way alone: with `cells` the next model is at the end of the way.
+    The average is over these steps and those of an earlier `average`. Where cells are missing, one
+    step goes only a part of the way: with `cells`, if the plan has intervals, the next model is the
+    one to which such steps would lead.
     """
     share = observed_overall(ball, second)
-    # As `average_with_step` has it: the share of rows with both cells of a pair is about the square
-    # of the share of cells.
+    # The share of rows with both cells of a pair is about the square of the share of cells.
     added = (share**-2 - 1) * plan.n_steps / ask.n_units
     # A covariance of one group fills missing cells.
     fills = plan.n_components == 1 and plan.n_shape > 0 and share < 1

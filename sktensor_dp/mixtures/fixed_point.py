@@ -1,4 +1,4 @@
-"""Mixtures to which EM steps lead: they change no released score beyond noise."""
+"""Mixtures to which EM steps lead: their expected scores equal the released ones, up to noise."""
 
 from typing import NamedTuple
 

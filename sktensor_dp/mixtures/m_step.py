@@ -110,7 +110,7 @@ class StepMoments:
     weight_variances: Floats  # (k,): of noise on weights, over that of one step
     least_variances: Floats  # (k,): the same, had rates been those of least noise
     off: Floats  # (k,): probability that the average was off in the last step
-    scores: MeanScores | None  # of all steps, from the last merge of groups on
+    scores: MeanScores | None  # of all steps since a merge of groups; without noise of the last
 
     @property
     def step_weights(self) -> Floats:

@@ -11,8 +11,8 @@ from sktensor_dp.tensor.arrays import Floats
 ROWS = 400
 # Part of rows that lack cells together, as by a dropout: if one cell is missing, so are those of
 # columns that lack more. In other rows cells are missing independently. If all rows are of one
-# sort, steps are too long by the inverse of its part; from 2 on they diverge, so that only a half
-# is safe for both.
+# sort, steps are too long by 1 / TOGETHER or 1 / (1 - TOGETHER), and steps that are 2 times too
+# long or more diverge: only a half is safe for rows of either sort.
 TOGETHER = 0.5
 # Least part of a group's rows that is taken to show a direction.
 LEAST_PART = 1e-4

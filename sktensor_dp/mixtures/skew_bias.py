@@ -67,6 +67,7 @@ def simulated_bias(
     without, shifts = path(model, normal)
     moves, seen = np.zeros((d, k, 1 + d)), np.zeros((d, k))
     columns = np.arange(d) if model.nonnormal is None else model.nonnormal.others
+    # `normal` has columns in the order of `others`, nonnormal ones last.
     for place, column in enumerate(columns):
         whitened, sign = normal.copy(), signs[column]
         tail = sign * np.exp(SIMULATED * sign * normal[:, place])

@@ -353,7 +353,7 @@ def release_score(
         ask.count_units(plan)
         answer = ask(query)
     noisy, half = float(answer.value[0]), (query.high - query.low) / 2
-    # No error lies above a bound of 0.
+    # A negated error is at most 0, where a good model may lie: no warning at that end.
     if is_at_end(noisy, answer.sigma, half) and (noisy < 0 or query.high != 0):
         warnings.warn(AT_END, DoubtfulParameterWarning, stacklevel=level_of_caller())
     return noisy + query.middle, ask.report()

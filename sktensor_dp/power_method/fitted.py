@@ -78,7 +78,7 @@ def warnings_of_noise(
     fitted: FittedComponents, n_components: int, epsilon: float
 ) -> tuple[Warning, ...]:
     """Warning, if any, that noise hides some of the components asked for."""
-    wanted = min(n_components, fitted.components.shape[1])
+    wanted = min(n_components, fitted.components.shape[1])  # as many as features have room for
     if fitted.n_resolved >= wanted or (math.isinf(epsilon) and len(fitted.components) >= wanted):
         return ()
     ways = "A larger epsilon, a smaller data_norm or fewer n_components"
@@ -86,7 +86,7 @@ def warnings_of_noise(
         ways = "Fewer n_components"
     return (
         NotEnoughDataWarning(
-            f"Of {counted(n_components, 'component')} asked for, released values show "
+            f"Of {counted(wanted, 'component')} sought, released values show "
             f"{fitted.n_resolved} above their noise; {len(fitted.components)} were fitted. "
             f"{ways} would help, and more samples, if the fit is to samples (see forecast())."
         ),

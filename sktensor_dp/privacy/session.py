@@ -74,8 +74,8 @@ class Session(AbstractContextManager["Session"]):
         self._payer, self._unit, self._neighbours = payer, unit, neighbours
         # The plan as charged; and the plan in use, whose rest is divided after the count.
         self._charged = self._plan = plan
-        # Made before the charge, as it raises an error in a process other than the one that records
-        # exact values.
+        # Made before the charge: under `unsafe_recorded_releases` it raises an error in every
+        # process but the one that records.
         self._noise = NoiseSource()
         self._chunks: Chunks | None = chunks  # until the session is closed
         self._is_open = False

@@ -135,7 +135,7 @@ class SearchAround(NamedTuple):
 
 
 def search_around(tools: Sequence[Tool]) -> SearchAround | None:
-    """Search that makes a fit; None unless its frame says how many, and all cost the same."""
+    """Search that makes a fit; None unless its frame tells how many fits, all of one cost."""
     frame = validation_frame(tools)
     fold, (candidate, n_candidates) = _fold_of(frame), candidate_of(frame)
     if fold is None or {"epsilon", "delta"} & parameters_of(frame):

@@ -320,7 +320,7 @@ def _symmetric_oracle(T: ArrayLike) -> tuple[Oracle, int]:
 
 
 def _checked(batches: Iterable[Any], n_batches: int) -> Iterator[Any]:
-    """Yield `n_batches` batches as float arrays of one width; ValueError if there are fewer."""
+    """Yield `n_batches` batches of one width, dense as floats; ValueError if there are fewer."""
     width, stream = None, iter(batches)
     for index in range(n_batches):
         batch = next(stream, None)

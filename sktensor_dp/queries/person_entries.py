@@ -338,8 +338,8 @@ class SharedFactorSums(Query):
         n_possible = math.prod(len(mode.means) for mode in self.about.effects)
         if n_cells != n_possible or n_cells > MOST_CELLS:
             raise ValueError(
-                f"components must have a row for each of at most {MOST_CELLS} cells of a unit, for "
-                f"which there are effects; got {n_cells}."
+                f"components must have one row per cell of a unit, {n_possible} by the effects and "
+                f"at most {MOST_CELLS}; got {n_cells}."
             )
 
     @property

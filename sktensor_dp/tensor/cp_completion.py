@@ -249,12 +249,12 @@ def complete_cp(
     mean, deviation = float(targets.mean()), float(targets.std())
     if deviation <= constant * np.abs(targets).max():
         deviation = 1.0  # what is left of constant values is rounding
-    # If values are far below their known noise, scale by the noise.
+    # Keep the known noise representable, in units of the deviation, however small the values.
     deviation = max(deviation, LEAST_SIZE * known_deviation)
     known_variance = (noise_variance or 0.0) / deviation**2
     standardised = targets - mean
     standardised /= deviation
-    del values, targets  # a caller may have handed them over
+    del values, targets  # frees them if the caller kept none
     posterior = Posterior(entries, standardised, known_variance)
     del standardised
     n_iter, converged = run_sweeps(posterior, bias_sweeps if rank else max_iter, tol)

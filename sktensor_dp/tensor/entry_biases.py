@@ -47,7 +47,7 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
 def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
     """Features centred and scaled over the entries; 0 in rows without entries.
 
-    All features of an entry together have a mean square of 1 or less.
+    The sum of an entry's squared features is 1 or less on average over entries.
     """
     # A feature that varies by less, relative to its size, is constant but for rounding.
     constant = 1e-9

@@ -177,9 +177,9 @@ class SharedEffects:
         Returned with the variance of its error by independent errors of rows, and the deviation of
         what all rows may have in common.
         """
-        # Effects are c + prior means + u, with u of the prior variance t and any c of the `rows`.
-        # Given c they are means + drawn * c, of variances t * drawn; rows tell c with variance
-        # t / seen.
+        # Effects of `rows` are c + prior means + u: c is one number of any size, the same for all
+        # of them, and u has the prior variance t. Given c they are means + drawn * c, of variances
+        # t * drawn; rows tell c with variance t / seen.
         assert self.prior_means is not None
         assert self.drawn is not None
         means, drawn, variances = self.means[rows], self.drawn[rows], self.variances[rows]
