@@ -251,12 +251,12 @@ class DirectionSearch:
 
 
 def own_part(n_columns: Any, root_each: float) -> Any:
-    """Factor of weights times directions of size 1 in a sweep's sums, if residuals are noise.
+    """Number p by which sums hold p * weights * directions even if residuals are noise alone.
 
     `root_each` is the mean root of the number of a unit's entries.
     """
-    # A unit's weights u, over their norm, are fitted to residuals over theirs: an entry's share of
-    # a unit with n entries is E[|u|] / r / n, of the weight n ** -0.5.
+    # A unit's u / |u| is fitted to the residuals that it is multiplied with, divided by their norm:
+    # each of its n entries adds E[|u|] / (r n) on average, and a cell has the weight n ** -0.5.
     return chi.mean(n_columns) / n_columns / root_each
 
 

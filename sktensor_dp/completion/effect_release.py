@@ -134,8 +134,8 @@ def errors_of_releases(
     Errors are noise, the expected `shift`, the deviation `pulled`, and what distances from the last
     release have beyond these. Where rows of two modes meet unevenly, a release also contains a part
     of the errors that effects of other modes had then: `missed` (n, n) are mean products of these.
-    `by_comparison` (n_rows, n, n) are those of errors of effects by noise in how units compare
-    rows. `counts` are averaged, `row_weights` are of sum 1.
+    `by_comparison` (n_rows, n, n) are mean products of errors that noise in concurrences adds.
+    `counts` are averaged, `row_weights` are of sum 1.
     """
     about, sums, noise = compared
     mean_noise = noise @ row_weights

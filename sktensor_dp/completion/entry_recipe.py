@@ -144,7 +144,7 @@ def _fit_by_input(ask: Session, options: ModelOptions) -> EntryModel:
 def _fit_by_sufficient_statistics(ask: Session, options: ModelOptions) -> EntryModel:
     """Model of mean and biases alone, from released sums of rows and of squares."""
     index_set, half = ask.public("index_set"), ask.public("half")
-    # Compute features before the weights of entries, so that memory need not hold both at once.
+    # Features come first: their work arrays are freed before there are weights of entries.
     features = incidence_features(index_set)
     weights = index_set.balanced_weights()
     query = RowSums(index_set, weights, half)

@@ -305,11 +305,12 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         """Standard errors of `biases_` by noise and sampling; NaN for ``unit_mode``, or mode 0.
 
         They are valid if which entries exist depends on values through the level of a unit alone.
-        Where few units have entries in both of two rows, as of months after most have left, errors
-        are large if ``row_concurrences`` are released; otherwise differences of the two are too
-        small by more than errors say, and far more with ``delta=0``, where biases come from one
-        release. In three or more modes values count as independent: where units differ in a row
-        for good, errors are those for these units alone.
+        Where few units have entries in both of two rows, such as two months between which most
+        left, errors are large if ``row_concurrences`` are released; otherwise differences of the
+        two are too small by more than errors say, and far more with ``delta=0``, where biases come
+        from one release. In three or more modes values count as independent: where a unit's
+        deviation in a row is lasting, errors hold for the units of the fit, not for others like
+        them.
         """
         check_is_fitted(self)
         mode = self._shared.unit_mode

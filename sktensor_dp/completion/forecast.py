@@ -459,7 +459,10 @@ class CompletionForecast(InvertibleForecast):
         if self.mean_is_all:
             if of_units:
                 error = f"{self.mean_error:.3g}"
-                return f"predict() will be no better than the mean, which errs by {error}."
+                return (
+                    "predict() will be no better than the mean, whose own standard error is "
+                    f"{error}."
+                )
             if self.of_predict > self.of_mean:
                 return "The mean is all there is, with noise in it."
             return "Predicting the mean is all there is."
@@ -472,7 +475,8 @@ class CompletionForecast(InvertibleForecast):
             )
             by_chance = self._asked().numbers["stays"] is None
             if self.verdict != "likely too few" and of_units and by_chance:
-                said += f" Those of rows with {self.entries_to_tell:,.0f} entries or more err less."
+                n = f"{self.entries_to_tell:,.0f}"
+                said += f" Biases of rows with {n} entries or more err by less than they differ."
             return said
         if self.finds_components:
             return "Components may be found on top of mean and biases."

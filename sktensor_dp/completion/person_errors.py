@@ -90,7 +90,7 @@ def person_errors(
         measured[-1] = panel.measured(plan)
     plan = replace(plan, n_sweeps=plan.n_sweeps - sum(of_mode.n_sweeps for of_mode in measured))
     rows, more_rows = _errors_of_rows(each, plan, assumed, weights, measured)
-    noise = None  # of concurrences of the last mode, which a panel alone has to know
+    noise = None  # of concurrences of the last mode, needed with a panel only
     if panel is not None and measured[-1].is_released:
         noise = plan.noise_of_concurrences(measured[-1].n_sweeps)
     if_found, of_change = _bias_variances(rows, noise, assumed, panel)
@@ -246,8 +246,8 @@ def _errors_of_rows(
             mu_of_sweep = plan.releases.cost_of(SharedFactorSums.name).mu
             more_mus.append(mu_of_sweep * math.sqrt(for_biases[place]))
         rounds = _errors_of_rounds(each, weight, n_rows, costs[place], assumed, usual_mus, more_mus)
-        # A row's sum is a weighted mean of two blocks, each with noise: of units with entries in
-        # several rows, which have the first of the `parts` of its weight, and in one.
+        # A row's sum is the weighted sum of two noisy blocks: of units with entries in several
+        # rows, and of units with entries in one. `parts` are their parts of the row's weight.
         part_in_one = min(in_one * norm / each, 1.0)
         parts = np.array([1 - part_in_one, part_in_one])
         for errors, (noise, sampling, shift) in zip((usual, more), rounds, strict=True):

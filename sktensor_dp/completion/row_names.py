@@ -64,7 +64,7 @@ class RowIndex:
 
     @classmethod
     def _numbered(cls, names: Iterable[Any]) -> Self:
-        """Number rows in the order of names, public ones or private ids that nothing keeps."""
+        """Number rows in the order of names, public ones, or private ids that no fit keeps."""
         if isinstance(names, str | bytes | Mapping):
             raise ValueError(f"names must be a list of names, got {type(names).__name__}.")
         # Convert numpy's and pandas' types of names to Python's.

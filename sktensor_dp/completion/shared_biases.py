@@ -907,7 +907,7 @@ def add_errors_of_deviation(
 
 
 def _share_of_second(releases: Sequence[EffectRelease], blocks: Floats) -> float:
-    """Share of the second block in all weight, if it is more than half beyond noise; else 0.
+    """Share of the second block in all weight; 0 if noise may be why it is more than half.
 
     Weights of the blocks are multiplied by `blocks` (2,).
     """

@@ -202,7 +202,7 @@ def check_memory(plan: TopicPlan, n_features: int) -> None:
     # inverses for each topic.
     matched_rows, matched_squares = 64, 8
     # Arrays of words by ratios of the prior: likelihoods, posteriors, means and squares. The grid
-    # of word frequencies is half as large again, in eight arrays.
+    # of word frequencies, 1.5 times as wide in eight arrays, is freed before and takes less.
     prior_arrays = 14
     # Rows of all words for each topic: topics, deviations, averages and answers of steps.
     topic_rows = 24

@@ -57,10 +57,10 @@ def chance_variance(matrix: Floats, inverse: Floats, shares: Floats) -> Floats:
 
 
 def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:
-    """Factor for :meth:`TopicShares.shows` at which numbers of texts and some topic's share show.
+    """Least ratio to noise at which a group shows its number of texts and a share of some topic.
 
-    The topic is the seen one that noise hides least. The factor is infinite if no topic is seen, or
-    there is only one.
+    The topic is the seen one that noise hides least. The ratio is infinite if no topic is seen, or
+    the model has one topic alone. It is a factor for :meth:`TopicShares.shows`.
     """
     k, ratios = model.n_components_, noise_by_topic(model, matrix) / np.maximum(model._shares, TINY)
     least = ratios.min(initial=math.inf, where=~model.hidden() & (k > 1))

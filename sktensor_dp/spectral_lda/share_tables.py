@@ -141,7 +141,8 @@ def on_scaling(shares: Any) -> str:
     if shares.texts_per_person == "auto":
         at_most = f" (likely {counted(math.ceil(shares.most_beyond_), 'person')} at most)"
     return (
-        f"In shares by group persons count by texts: by up to about {n:,} of one topic and group. "
+        "In shares by group a person counts as often as they wrote, up to about "
+        f"{counted(n, 'text')} of one topic and group. "
         f"Whoever wrote more{at_most} is scaled down, also in the number of texts; if they wrote "
         "far more, and of other things, shares are farther off than their intervals say."
     )

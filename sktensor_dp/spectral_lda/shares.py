@@ -370,7 +370,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @property
     def hidden_(self) -> NDArray[np.bool_]:
         """Mask of groups whose number of texts is hidden by noise."""
-        # The noise of a count is that of its shares together.
+        # Judged by texts up to the smaller bound: their number has the noise of all their sums.
         noise = HIDDEN * self.sigma_ * self.sums_.shape[1] ** 0.5
         return np.asarray(self.sums_.sum(axis=1) <= noise)
 

@@ -356,7 +356,7 @@ class Posterior:
             self._factors[mode] = factor
 
     def _update(self, mode: int) -> None:
-        """Update the biases and factor of a mode given the others, and all variances."""
+        """Update a mode's biases, factor and their variances given others; then mean and noise."""
         # Columns of a smaller mean square become 0.
         negligible = 1e-24
         counts, noise = self._counts[mode], self._noise_variance

@@ -138,8 +138,8 @@ def posterior_moments(
 
 def _posterior_of_ratios(likelihood: Floats) -> Floats:
     """Posterior probabilities (n, 1, n_ratios) of each number's ratio, from their likelihood."""
-    # Prior: a mixture of rows of `_RATIO_PRIOR`, whose weights are fitted to all numbers. Products
-    # over the last axis are rounded for each number by itself.
+    # Prior: a mixture of rows of `_RATIO_PRIOR`, whose weights are fitted to all numbers. The axis
+    # of length 1 gives each number a product of its own, whose rounding does not depend on others.
     by_row = likelihood @ _RATIO_PRIOR.T
     weights = _starting_weights(len(_RATIO_PRIOR))
     posterior, _ = _fit_mixture(by_row.reshape(len(likelihood), -1), weights, TOPIC_STEPS)
