@@ -1,4 +1,4 @@
-"""Sentences on persons who keep to few rows in a chain, or have one, which errors may leave out.
+"""Sentences on persons who keep to few rows of a chain, or to one row: errors may leave that out.
 
 In a chain rows are compared by persons of neighbouring rows, such as waves of a rotating panel.
 """

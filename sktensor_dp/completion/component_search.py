@@ -293,7 +293,7 @@ def untold_of_weight(each: float) -> float:
 def excess_of_assumed(each: float) -> float:
     """Excess of the second moment of weights in a direction that explains the assumed variance.
 
-    `each` is the number of entries of a unit.
+    `each` is the number of a unit's entries that tell its weights.
     """
     return max((1 - untold_of_weight(each)) ** 2, LEAST_EXCESS)
 
@@ -301,7 +301,8 @@ def excess_of_assumed(each: float) -> float:
 def explained_variances(shown: Floats, each: float) -> Floats:
     """Variances (r,) that directions explain, from those `shown` by clipped moments of weights.
 
-    Both are in units of the assumed one; `each` is the number of entries of a unit.
+    Both are in units of the assumed one; `each` is the number of a unit's entries that tell its
+    weights.
     """
     # A weight of posterior variance p has the variance s = p (1 - p) + (1 - p)^2 v in a direction
     # that explains v. A fixed point finds the s whose clipped moments have the diagonal shown.
@@ -345,7 +346,8 @@ def gain_of_components(explained: Floats, each: float, residual: float) -> float
     """Fraction of the variance of values that components explain, by weights that units fit.
 
     `explained` are variances of components in units of the assumed one, those below 0 count as 0;
-    `each` is the number of entries of a unit, and `residual` the fraction left by biases.
+    `each` is the number of a unit's entries that tell its weights, and `residual` the fraction left
+    by biases.
     """
     # The entries of a unit tell the fraction each v / (each v + residual) of a weight's variance v.
     variances = defaults.COMPONENT_VARIANCE * np.maximum(explained, 0.0)

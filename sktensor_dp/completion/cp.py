@@ -108,7 +108,8 @@ class PrivateCPCompletion(
         months, errors are those for these patients alone.
     bias_covariances_ : list of ndarray of shape (shape[m], shape[m]), or None
         Covariances of errors of ``biases_``, by which differences of rows may err far less than by
-        ``bias_errors_``; None for modes where it is not known how units compare rows.
+        ``bias_errors_``; None for modes of more than 256 rows, or where it is not known
+        how units compare rows.
     bounds_ : tuple of (low, high)
         Range that values were clamped to.
     shape_ : tuple of int

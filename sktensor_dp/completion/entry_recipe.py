@@ -167,7 +167,7 @@ def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
     core = None if isinstance(model, CPCompletion) else model.core
     rows = Jacobian(index_set, model.factors, core).rows(mode)
     # Without components, or if noise made numbers that no query allows, keep the model of released
-    # values. As these alone decide, it tells nothing more that a release is paid for and not made.
+    # values. These alone decide it, so that leaving out a release that is paid tells nothing more.
     if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
         return model
     # Derivatives in the last factor leave CP's weights out: multiply the factor by them, which then

@@ -130,8 +130,8 @@ class Levels:
     def level_variance(self, noise_variance: float, measured_part: float) -> float:
         """Posterior median of the variance of units' levels.
 
-        `noise_variance` is that of values about their unit's level, and `measured_part` of it that
-        about the mean of their unit's values.
+        `noise_variance` is the variance of values about their unit's level; about the mean of their
+        unit's values it is `measured_part` times as large.
         """
         usual = kernel_defaults.LEVEL_VARIANCE * noise_variance
         if len(self.answer.value) < 5:  # squares of means were not released

@@ -132,7 +132,8 @@ def clip_of_least_error(
 
     All releases to come are taken to have this clip; all numbers are in deviations of residuals.
     `noise` is that of a row's effect by these releases together, at sensitivity and response 1.
-    Root mean squares over rows are `apart`, of distances from mean to median, and `effects`.
+    `apart` is the root mean square over rows of distances from mean to median, `effects` that of
+    the effects.
     """
     clips, responses, by_clips, shifts = _clips_between(least, widest, share_varied)
     # Values of units that do not vary are off the effects by the pull, of which clips take a part.
@@ -356,7 +357,8 @@ class SharedBiases:
     def _tells_differences(self) -> bool:
         """True if errors of differences are known: units compare most rows, or it is known how.
 
-        Also where most weight is of units with one row, as notes on the fit then say.
+        Never for modes of more than `MOST_CONCURRENT` rows. Also where most weight is of units with
+        one row, as notes on the fit then say.
         """
         n_rows = len(self.shares)
         if n_rows > MOST_CONCURRENT:
@@ -553,7 +555,7 @@ class SharedBiases:
     def _compared(
         self, release: EffectRelease, comparison: _Comparison, weight_each: float, last: bool
     ) -> EffectRelease:
-        """Average `release`, with the effects that would leave its residuals as estimates."""
+        """Average of a `release`, moved so that its estimates are the effects that solve it."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         sampling = weight_each * (release.spread / release.response) ** 2 / counts
         own_noise = release.noise(counts) ** 2

@@ -58,7 +58,7 @@ class CountNorm:
 
 @dataclass(frozen=True)
 class PairNorm:
-    """L2 norm of a unit's mean of ``2 l M2_ij``, i < j, and of ``diagonal_weight l M2_ii``."""
+    """L2 norm of a unit's mean of ``2 l E2_ij``, i < j, and of ``diagonal_weight l E2_ii``."""
 
     # A `diagonal_weight` of sqrt(2) gives sqrt(2) times the Frobenius norm, 1 the norm of the
     # histogram of word pairs.
@@ -149,7 +149,7 @@ def norms_of_mean_counts(
 
 @dataclass(frozen=True)
 class TripleNorm:
-    """Mean over a unit's documents, of length l, of the Frobenius norm of ``l M3``."""
+    """Mean over a unit's documents, of length l, of the Frobenius norm of ``l E3``."""
 
     def of(self, chunk: CountChunk) -> Floats:
         """Mean over each unit's documents of their norms, from power sums; (n_units,)."""
@@ -170,7 +170,7 @@ class TripleNorm:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedTripleNorm:
-    """Upper bound on the norm of ``l M3(W, W, W)``, W the `whitener` (n_words, k) of `words`."""
+    """Upper bound on the norm of ``l E3(W, W, W)``, W the `whitener` (n_words, k) of `words`."""
 
     # The smaller of two bounds: the triangle inequality on the three terms, and l times the mean of
     # |w_a| |w_b| |w_c| over ordered draws of three different tokens.
@@ -202,7 +202,7 @@ class WhitenedTripleNorm:
 
 
 def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:
-    """Triangle bound (n,) on ``|l M3(W, W, W)| (l - 1) (l - 2)`` of each document.
+    """Triangle bound (n,) on ``|l E3(W, W, W)| (l - 1) (l - 2)`` of each document.
 
     `projected` is ``X @ W``; `squares` and `cubes` sum these powers of tokens' row norms of W.
     """

@@ -105,7 +105,7 @@ def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PairMoments(NonNegative):
-    """Sum over units of clipped pair moments ``l M2 = (c c' - diag(c)) / (l - 1)`` of counts c."""
+    """Sum over units of clipped pair moments ``l E2 = (c c' - diag(c)) / (l - 1)`` of counts c."""
 
     name, family = "pair_moments", "counts"
     description = "weighted mean second moment of counts"
@@ -136,7 +136,7 @@ class PairMoments(NonNegative):
             )
 
     def _largest_norms(self) -> Norms:
-        # All entries of ``l M2`` sum to the number of tokens l.
+        # All entries of ``l E2`` sum to the number of tokens l.
         return norms_within(self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2)
 
     def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
@@ -187,7 +187,7 @@ def _pair_sums(X: sp.csr_matrix, weight: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Triples:
-    """Weighted sum over units of third moments ``l M3(B, B, B)``, B the public `basis`.
+    """Weighted sum over units of third moments ``l E3(B, B, B)``, B the public `basis`.
 
     Their norm is at most the limit of `clip`.
     """
@@ -227,7 +227,7 @@ class _Triples:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedTripleMoments(_Triples, Signed):
-    """Sum over units of ``l M3(W, W, W)``, W the public `basis`, clipped in this space."""
+    """Sum over units of ``l E3(W, W, W)``, W the public `basis`, clipped in this space."""
 
     name, family = "whitened_triple_moments", "counts"
     description = "weighted mean third moment of counts in the released whitened space"
@@ -248,7 +248,7 @@ class WhitenedTripleMoments(_Triples, Signed):
 
 @dataclass(frozen=True, eq=False)
 class TripleMoments(_Triples, NonNegative):
-    """Sum over units of ``l M3(U, U, U)``, U the orthonormal `basis`, clipped over all words."""
+    """Sum over units of ``l E3(U, U, U)``, U the orthonormal `basis`, clipped over all words."""
 
     name, family = "triple_moments", "counts"
     description = "weighted mean third moment of counts, noised in word space, seen in a subspace"

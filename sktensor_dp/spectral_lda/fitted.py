@@ -41,7 +41,7 @@ class FittedTopics:
     unigram_sigma: float  # noise of the released ones
     n_resolved: int  # number of topics that released pairs show, also beyond those asked for
     length: float  # tokens of a document, as released
-    # (k, n_features): standard deviations of topics by noise; None before EM steps find them.
+    # (k, n_features): standard deviations of topics by noise; None for topics of pairs alone.
     topics_std: Floats | None = None
     # (k,): coherence of the leading words of each topic in the released second moment; None if the
     # topics come from later data.

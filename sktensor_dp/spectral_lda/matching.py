@@ -29,8 +29,8 @@ from sktensor_dp.topics.shrinkage import LEAST_SHARE
 DRAWN, PAIRS = 2**18, 2**22
 # Fewest documents of a draw.
 LEAST_DRAWN = 50
-# Most draws of documents, and most topics of which each may hold some of each other: of more, a
-# topic moves towards their mean, and in size.
+# Most draws of documents, and most topics for which every pair may hold words of each other; each
+# one of more topics moves towards the mean of all, and in size.
 DRAWS, MOST_PAIRED = 3, 16
 # More topics than this stay as they are: covariances of their errors would be too large.
 MOST_TOPICS = 100

@@ -75,7 +75,7 @@ class StepAverage:
         return np.outer(counts.sum(axis=1), counts.sum(axis=0) / total) / self.scales
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
-        """Averaged counts (k, d), with noise less their echo, and the deviation of their noise."""
+        """Averaged counts (k, d), less their echo if noisy, and the deviation of their noise."""
         counts: Floats = self.scales * self.mean
         if self.variance == 0:
             return counts, 0.0

@@ -206,7 +206,7 @@ def concentration_of_length(length: float) -> float:
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
     """True if documents of `length` tokens are too short to show more than one topic each.
 
-    They have no more tokens than there are topics; and are expected to mix fewer than two topics,
+    They have fewer tokens than topics and one more; and are expected to mix fewer than two topics,
     or to have fewer than `TOKENS_OF_TOPIC` tokens for each that they mix.
     """
     n_topics = expected_topics(concentration, length)

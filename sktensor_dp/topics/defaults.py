@@ -7,8 +7,8 @@ PAIR_STEPS = 3
 START_BLUR = 0.4
 # Prior deviation, in intervals of shares, of how much of all others together a topic may hold.
 MIXING = 0.2
-# Documents with no more tokens than topics count as having one topic if they are expected to mix
-# fewer than two, or have fewer tokens than this for each that they mix.
+# Documents with fewer tokens than topics and one more count as having one topic if they are
+# expected to mix fewer than two, or have fewer tokens than this for each that they mix.
 TOKENS_OF_TOPIC = 3
 # Strength of topics that forecasts assume: the eigenvalue of pairs of the topic of rank r, times r
 # and 1 plus the concentration, relative to the sum of squared word frequencies that they assume.
