@@ -30,6 +30,8 @@ from sktensor_dp.tensor.arrays import Floats, Integers
 # Labelled rows for which the mixture that was given counts a priori. Not tuned: a tenth or ten
 # times as many move estimates by a twentieth or a fifth of their errors.
 PRIOR = 1.0
+# Share of rows, near none, of which a value is taken to be excluded by that of another column.
+EXCLUDED = 0.05
 # Least information of a row on a score, relative to a labelled one, for inverses.
 LEAST_PART = 1e-9
 
@@ -151,6 +153,7 @@ def parameter_errors(
 
     NaN in columns that have a `spread` of 0, and everywhere if all have.
     """
+    model = _without_exclusions(model)
     k, d = model.means.shape
     is_unknown = parts.spread == 0
     given = moved_by(model, -parts.moved) if parts.moved.any() else model
@@ -185,6 +188,31 @@ def parameter_errors(
     if len(unknown) == d:  # no column says which group rows are of
         products[:] = np.nan
     return ParameterErrors(products)
+
+
+def _without_exclusions(model: Gaussians) -> Gaussians:
+    """Model without covariances of nonnormal columns if a value of one excludes one of another.
+
+    Of categories of one column each excludes the others: drawn rows have no such values, and their
+    scores tell averages from slopes so little that errors would be ten times too large.
+    """
+    if (columns := model.nonnormal) is None:
+        return model
+    places, n = columns.places, len(columns.places)
+    means, low, high = model.means[:, places], columns.low[places], columns.high[places]
+    effects = model.roots[:, places, -n:]
+    slopes = effects / np.diagonal(effects, axis1=1, axis2=2)[:, None]
+    # Moves (2, k, n, n) of averages by an end of a column before.
+    moves = slopes * np.stack([low - means, high - means])[:, :, None]
+    within = (means[:, :, None] + moves - low[:, None]) / (high - low)[:, None]
+    is_far = np.abs(moves) > EXCLUDED * (high - low)[:, None]
+    excludes = is_far & ((within < EXCLUDED) | (within > 1 - EXCLUDED))
+    excludes &= np.tri(n, k=-1, dtype=bool)
+    covariances = model.covariances.copy()
+    covariances[np.ix_(np.arange(len(means)), places, places)] *= np.eye(n)
+    if not excludes.any() or np.linalg.eigvalsh(covariances).min() <= 0:
+        return model
+    return Gaussians(model.weights, model.means, covariances, nonnormal=columns)
 
 
 def _traded(model: Gaussians, overlaps: Floats) -> Floats:

@@ -101,6 +101,24 @@ def test_points_of_groups_have_their_means_and_their_regressions(seed):
     assert of_points[1, 1] == pytest.approx(0.3**2 + 0.4 * (1 - 0.4**2 - 0.3**2), abs=0.05)
 
 
+def test_intervals_of_categories_are_as_wide_as_of_one_column_alone(seed):
+    """Categories exclude each other: intervals of all but one were up to ten times as wide."""
+    rng, n = np.random.default_rng(seed), 8000
+    group, ward = rng.choice(2, n), rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
+    labs = 0.15 * rng.standard_normal((n, 2)) + np.where(group, 0.4, -0.4)[:, None]
+    X = np.column_stack([labs, *(np.where(ward == one, 1, -1) / 3 for one in range(3))])
+    ends = dict.fromkeys([2, 3, 4], (-1 / 3, 1 / 3))
+    model = PrivateGaussianMixture(
+        2, data_norm=1.2, nonnormal_features=ends, epsilon=4.0, random_state=0
+    ).fit(X)
+    low, high = model.means_interval()
+    widths = (high - low)[:, 2:]
+    assert widths.max() < 2 * widths.min()
+    exact = (2 * np.array([0.4, 0.3, 0.2]) - 1) / 3
+    distances = (model.means_[:, 2:] - exact) * 2 * norm.ppf(0.95) / widths
+    assert np.abs(distances).max() < -norm.ppf(1e-7)
+
+
 def test_equal_values_are_no_reason_for_a_group(seed):
     """One cloud: a column of zeros and ones, one of counts, and one that follows another."""
     rng, n = np.random.default_rng(seed), 8000
