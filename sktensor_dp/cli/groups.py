@@ -47,10 +47,15 @@ ASK_FOR_ALL = (
 )
 HIDERS = (
     "Few values, many equal ones or a long tail in a column hide groups or intervals: name it by "
-    "--nonnormal, or --log-range."
+    "--nonnormal, or --log-range. Leave out columns that no group may differ in: each brings as "
+    "much noise as one that groups differ in."
 )
 SCORES = "A range of few whole numbers ({}): if these are scores, name the column by --nonnormal."
-MOST_LEVELS = 7  # whole numbers in the range of a column that may be such a score
+LONG_SCORES = (
+    "A range of some whole numbers ({}): if most values of such a score are in its middle, a range "
+    "three times as wide shows more groups."
+)
+MOST_LEVELS, MOST_OF_LONG = 7, 20  # whole numbers in the ranges of such scores
 NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
 OF_RANGE = 0.25  # typical distance of numbers from their average, as a part of the range
 NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
@@ -90,7 +95,7 @@ class Groups(Run):
             self.may_fail = [f"{column} given" for column in self._columns]
             self.tests = [*self.may_fail, *self._columns]
             self._nonnormal, self._is_last = list[int](), np.zeros(options.columns, bool)
-            self._scores = list[str]()
+            self._scores = self._long_scores = list[str]()
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
@@ -158,11 +163,12 @@ class Groups(Run):
                   if low.is_integer() and high - low == 1]  # fmt: skip
         categories = self._columns[len(self._numeric) :]
         nonnormal = {*binary, *(self.options.nonnormal or ()), *categories}
-        self._scores = [
-            name for name, (low, high) in zip(self._numeric, plain, strict=False)
-            if low.is_integer() and high.is_integer() and high - low < MOST_LEVELS
-            and name not in nonnormal
-        ]  # fmt: skip
+        levels = {
+            name: high - low for name, (low, high) in zip(self._numeric, plain, strict=False)
+            if low.is_integer() and high.is_integer() and name not in nonnormal
+        }  # fmt: skip
+        self._scores = [name for name, n in levels.items() if n < MOST_LEVELS]
+        self._long_scores = [n for n in levels if MOST_LEVELS <= levels[n] <= MOST_OF_LONG]
         fitted = np.array(self._columns, object)[~self._is_last]
         is_nonnormal = np.array([name in nonnormal for name in fitted])
         self._nonnormal = np.flatnonzero(is_nonnormal).tolist()
@@ -334,7 +340,8 @@ class Groups(Run):
             lines.append(OF_ONE_SIZE.format(unit=self.unit))
             lines.append(ASK_FOR_MORE if self.is_enough() else ASK_FOR_ALL)
             lines.append(HIDERS)
-            lines += [SCORES.format(", ".join(self._scores))] * bool(self._scores)
+            for said, names in ((SCORES, self._scores), (LONG_SCORES, self._long_scores)):
+                lines += [said.format(", ".join(names))] * bool(names)
         return lines
 
     def n_seen(self) -> int:

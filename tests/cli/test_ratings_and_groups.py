@@ -742,6 +742,8 @@ def test_a_range_of_few_whole_numbers_may_be_of_scores(command, visits):
     assert said(6).count("whole numbers (visits): if these are scores, name the") == 1
     for told in (said(7), said(5.5), said(6, "--nonnormal", "visits"), said(6, "--groups", "1")):
         assert "if these are scores" not in told
+    assert "(visits): if most values of such a score are in its middle" in said(10)
+    assert "such a score" not in said(6) + said(21) + said(10, "--groups", "1")
 
 
 @pytest.mark.parametrize(
