@@ -29,7 +29,7 @@ NOT_MEASURED = (
 PARTS = (
     " Where each keeps to a part, as one ward, nobody compares parts: differences of {rows} of two "
     "parts err by about a third of the width of the bounds, whatever budget and number of persons; "
-    "those within a part by up to four times as much as said here."
+    "those within a part by up to four times as much as said here, and more in parts of few."
 )
 HIDDEN = "they are larger than stated"
 MEASURED = "they are several times larger, or need several times as many persons"

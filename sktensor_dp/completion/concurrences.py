@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.completion.hidden_axes import HiddenAxes, mixture
+from sktensor_dp.completion.row_parts import posterior_of_parts
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.largest_of_noise import beyond_noise, edge_of_noise
 
@@ -34,34 +35,31 @@ class Concurrences:
     variances: Floats  # (n_rows,): by noise, of each number in a row of `excess`
     hidden: HiddenAxes | None = None  # None if there are none, or without noise
     is_known: bool = True  # False if noise may hide axes that nobody compares, as notes then say
-    edge: float = 0.0  # among rows of less weight noise may hide such axes in any case
 
     @classmethod
-    def of_sums(cls, sums: Floats, sigma: float) -> "Concurrences":
-        """Estimate from sums of `RowConcurrences`, with noise of deviation `sigma`."""
-        least = sigma * math.sqrt(len(sums)) + LEAST_WEIGHT
-        weights = np.maximum(sums.sum(axis=1), least)
+    def of_sums(cls, sums: Floats, sigma: float, weights: Floats) -> "Concurrences":
+        """Estimate from sums of `RowConcurrences`, with noise of deviation `sigma`.
+
+        `weights` (n_rows,) are those that other releases give rows, as sums have far more noise.
+        """
         shares = weights / weights.sum()
         parts = (1 - shares) / weights
         beyond = (1 - shares)[:, None] * sums - np.multiply.outer(weights, shares)
         np.fill_diagonal(beyond, 0.0)
-        noise = (sigma * parts) ** 2
         if sigma == 0:
-            return cls(beyond / weights[:, None], noise)
+            return cls(beyond / weights[:, None], np.zeros(len(sums)))
         # A mean with the transpose has half the variance of noise, and concurrences beyond chance
         # are nearly symmetric.
-        values, axes = np.linalg.eigh((beyond + beyond.T) / 2)
-        found = np.sign(values) * beyond_noise(np.abs(values), sigma)
+        found, left = posterior_of_parts((beyond + beyond.T) / 2, weights, sigma)
         # Over roots of weights, an eigenvalue of 1 says that nobody compares rows along its axis.
         # Lower those that are nearer to 1 than their noise.
         roots = np.sqrt(weights)
-        values, axes = np.linalg.eigh((axes * found) @ axes.T / np.multiply.outer(roots, roots))
+        values, axes = np.linalg.eigh(found / np.multiply.outer(roots, roots))
         hidden = HiddenAxes.of_excess(values, axes, weights, sigma)
         values = np.minimum(values, 1 - np.minimum(sigma * (1 / weights) @ axes**2, 1.0))
         excess = (axes * values) @ axes.T * np.multiply.outer(1 / roots, roots)
-        edge = float(edge_of_noise(sigma, len(sums)))
-        is_known = stand_out(float(sums.sum()), len(sums), sigma)
-        return cls(excess, noise, hidden, is_known, edge)
+        is_known = stand_out(float(weights.sum()), len(sums), sigma)
+        return cls(excess, left * (sigma * parts) ** 2, hidden, is_known)
 
     def shown(self, part: Floats) -> Floats:
         """Matrix (n_rows, n_rows): its product with errors of effects is what residuals show.
@@ -103,8 +101,9 @@ def solved(
 
     `noise` and `sampling` (n_rows,) are variances, the latter by entries of rows; `mixed` are other
     covariances of errors. Along each axis of independent errors, effects have a prior variance
-    between `least` and `largest`, log-uniform; or `least`, if it is the larger. The last value is
-    the log likelihood.
+    between `least` and `largest`, log-uniform; or `least`, if it is the larger. With `largest` all
+    rows of an axis differ alike; of others it is less, so that no row varies by more. The last
+    value is the log likelihood.
     """
     noise, sampling = (np.minimum(v, LARGEST_ERROR * least) for v in (noise, sampling))
     # Entries that show little of an effect vary as little.
@@ -115,18 +114,19 @@ def solved(
     whitened = axes.T / roots[:, None]
     left, sizes, axes = np.linalg.svd(whitened @ shown)
     seen = left.T @ (whitened @ effects)
-    scales = np.geomspace(least, max(least, largest), N_SCALES)[:, None]
+    most = np.maximum(largest / len(noise) / np.max(axes**2, axis=1), least)
+    scales = np.geomspace(np.full_like(most, least), most, N_SCALES)
     variances = 1 + scales * sizes**2
     logs = -(seen**2 / variances + np.log(variances)) / 2
     # `logsumexp` would take as long as all else.
-    most = logs.max(axis=0)
-    weights = np.exp(logs - most)
+    top = logs.max(axis=0)
+    weights = np.exp(logs - top)
     sums = weights.sum(axis=0)
     weights /= sums
     means = scales * sizes * seen / variances
     mean = np.sum(weights * means, axis=0)
     own = np.sum(weights * (scales / variances + (means - mean) ** 2), axis=0)
-    log = float(np.sum(most + np.log(sums)) - np.log(roots).sum())
+    log = float(np.sum(top + np.log(sums)) - np.log(roots).sum())
     return axes.T @ mean, (axes.T * own) @ axes, log
 
 

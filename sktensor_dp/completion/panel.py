@@ -109,13 +109,15 @@ class Panel:
             sampling=errors.sampling / relative,
             trend=trend * assumed.bias_deviation / np.std(trend),
             prior=self.n_rows * kernel_defaults.LEVEL_VARIANCE * assumed.about_biases,
-            shown=Concurrences.of_sums(expected, 0.0).shown(part),
+            shown=Concurrences.of_sums(expected, 0.0, expected.sum(axis=1)).shown(part),
         )  # fmt: skip
         rng, found = np.random.default_rng(0), list[Floats]()
         for _ in range(N_DRAWS):
             sums = expected + sigma * rng.standard_normal(expected.shape)
             np.fill_diagonal(sums, 0.0)
-            found.append(fit.variances(Concurrences.of_sums(sums, sigma), rng))
+            # Weights of rows have far less noise than the sums that concurrences add up to.
+            estimated = Concurrences.of_sums(sums, sigma, expected.sum(axis=1))
+            found.append(fit.variances(estimated, rng))
         own = fit.noise + fit.sampling
         more = np.maximum(np.median(found, axis=0) - own, 0.0)
         return np.asarray(assumed.shrunk(list(own + errors.by_clips))) + more

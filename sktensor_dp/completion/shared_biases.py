@@ -36,6 +36,7 @@ from sktensor_dp.completion.pull import (
     pull_by_clip,
 )
 from sktensor_dp.completion.row_weights import row_weights
+from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, RowConcurrences, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -204,7 +205,8 @@ class SharedBiases:
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
     _moves: Floats  # (2, n_rows): moves of effects by the error of the deviation of values
-    _concurrences: Concurrences | None = None  # if they were released
+    _compared_rows: Answer | None = None  # released sums of concurrences, if any
+    _concurrences: Concurrences | None = None  # by these
     is_kept_to = False  # True if released concurrences show that units keep to few rows
     # Part that units with one row have of the weight by which effects are found, if it is clearly
     # more than half; else 0.
@@ -227,9 +229,19 @@ class SharedBiases:
         Planned uses of the query `paid_by`, `pooled` of them, pay.
         """
         query = RowConcurrences(self.mode, self._shape)
-        noisy = self._ask(query, pooled, paid_by).as_sum()
-        self._concurrences = Concurrences.of_sums(noisy.value, noisy.sigma)
-        self.is_kept_to = self.is_known and are_kept_to(noisy.value, noisy.sigma)
+        self._compared_rows = self._ask(query, pooled, paid_by).as_sum()
+        self._estimate_concurrences()
+
+    def _estimate_concurrences(self) -> None:
+        """Estimate concurrences once they and weights of rows are released."""
+        if self._compared_rows is None or not self._rounds:
+            return
+        sums, sigma = self._compared_rows.value, self._compared_rows.sigma
+        # In the first round alone all rows weigh as much.
+        first = self._rounds[0].release
+        weights = np.maximum(first.counts[0], first.sigma[0]) + LEAST_WEIGHT
+        self._concurrences = Concurrences.of_sums(sums, sigma, weights)
+        self.is_kept_to = self.is_known and are_kept_to(sums, sigma)
 
     def release(
         self, biases: Sequence["SharedBiases"], n_left: float = 0, pooled: int = 1,
@@ -266,6 +278,8 @@ class SharedBiases:
         )  # fmt: skip
         means = [bias.effects.means for bias in biases]
         self._rounds.append(_Round(release, clip * deviation, means, left, most, noisy.sigma))
+        if len(self._rounds) == 1:
+            self._estimate_concurrences()
 
     def _row_weights(self, clip: float, deviation: float, most: float, budget: float) -> Floats:
         """Weights of rows in the next release, by which biases should explain most.
@@ -460,14 +474,6 @@ class SharedBiases:
             less = (axes * np.minimum(values, 0.0)) @ axes.T
             found += (axes * np.maximum(values, 0.0)) @ axes.T
             found += np.multiply.outer(shown, shown) * less
-            counts, _ = pooled_counts([past.release for past in self._rounds])
-            # Noise hides how units compare rows of less weight than the edge: what these have
-            # beyond independent errors may be common to all of them, or of each alone.
-            hidden = counts[0] < self._concurrences.edge
-            more = release.by_step + release.pulled**2
-            common = np.sqrt(more) * hidden
-            alone = np.diag((effects.variances + more) * hidden) + np.multiply.outer(common, common)
-            found = np.where(np.logical_or.outer(hidden, hidden), alone, found)
         of_mean = self.shares @ found
         return np.asarray(found - np.add.outer(of_mean, of_mean) + of_mean @ self.shares)
 

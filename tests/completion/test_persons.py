@@ -747,7 +747,8 @@ def test_effects_are_those_of_which_residuals_show_what_they_do(chain, seed):
     sums = np.zeros((n_rows, n_rows))
     for pair in ((first, second), (second, first)):
         np.add.at(sums, pair, 0.5**0.5)
-    shares, known = sums.sum(axis=1) / sums.sum(), Concurrences.of_sums(sums, 0.0)
+    shares = sums.sum(axis=1) / sums.sum()
+    known = Concurrences.of_sums(sums, 0.0, sums.sum(axis=1))
     residuals = np.eye(n_rows) - sums / sums.sum(axis=1, keepdims=True)
     shown, squares, errors = known.shown(np.ones(n_rows)), [], []
     for _ in range(40):
@@ -760,7 +761,9 @@ def test_effects_are_those_of_which_residuals_show_what_they_do(chain, seed):
         squares.append((means - effects) ** 2 / covariances.diagonal())
         noisy = sums + sigma * rng.standard_normal(sums.shape)
         np.fill_diagonal(noisy, 0.0)
-        raw, found = Concurrences.of_sums(noisy, 0.0), Concurrences.of_sums(noisy, sigma)
+        raw, found = (
+            Concurrences.of_sums(noisy, of_noise, sums.sum(axis=1)) for of_noise in (0.0, sigma)
+        )
         errors.append([np.linalg.norm(one.excess - known.excess) for one in (raw, found)])
     # In a chain one slow direction makes most of the errors of a fit.
     assert chi2.ppf(1e-5, 40) / 40 < np.mean(squares) < chi2.isf(1e-5, 40) / 40

@@ -106,6 +106,32 @@ def test_changes_within_wards_are_known_where_nobody_compares_wards(seed):
     assert errors[1].min() > 1
 
 
+def test_changes_within_wards_err_less_with_more_persons(seed):
+    """Few tell how they compare rows; wards have 30 to 8 % of persons."""
+    shares, rows = [0.3, 0.25, 0.2, 0.17, 0.08], np.arange(60).reshape(5, 6, 2)
+    true, errors = np.linspace(-0.9, 0.2, 5), []
+    for n in (2000, 6000, 12000):
+        rng, scores, stated = np.random.default_rng(seed), [], []
+        for fit in range(3):
+            wards = rng.choice(5, n, p=shares)
+            change = true[wards, None, None] * np.arange(2)
+            y = change + 0.2 * wards[:, None, None] + rng.standard_normal((n, 1, 1))
+            y = np.clip(2.5 + y + 0.7 * rng.standard_normal((n, 6, 2)), -2, 7)
+            person, question, period = np.nonzero(rng.random(y.shape) < 0.85)
+            X = np.column_stack([person, rows[wards[person], question, period]])
+            model = PrivateCPCompletion(0, bounds=(-2, 7), shape=(n, 60), unit_mode=0, epsilon=2)
+            with unsafe_seeded_noise(10 * seed + fit):
+                model.fit(X, y[X[:, 0], question, period])
+            found = np.array([model.average_rows(r[:, 1], less=r[:, 0]) for r in rows])
+            scores.append((found[:, 0] - true) / found[:, 1])
+            stated.append(found[:, 1])
+        assert np.sqrt(np.mean(np.square(scores))) < 1.4
+        errors.append(np.mean(stated, axis=0))
+    before, after, last = errors
+    assert (after < before).all()
+    assert (last < after).all()
+
+
 @pytest.mark.parametrize(
     ("n", "n_rows", "n_wards", "is_known"),
     [(2000, 24, 3, True), (1500, 24, 3, False), (1500, 24, 1, True)],
