@@ -135,11 +135,12 @@ class PrivateSpectralLDA(
         Their standard deviations by the noise of the fit (:meth:`components_interval`).
     mixing_covariance_ : ndarray of shape (n_components_, n_components_, n_components_) or None
         How far shares may be off as topics may be mixed. Texts of topic i are found too much in
-        topic j by some x[i, j]; entry [j, i, l] is the covariance of x[i, j] and x[l, j]. A priori
-        topics may hold a fifth of others; this is what released counts leave of that deviation,
-        or of a larger one that they suggest. Intervals of :meth:`shares_by` allow for
-        it. None for fits without noise or EM steps, of one topic or more than 100, and where
-        counts of tokens are noise alone.
+        topic j by some x[i, j]; entry [j, i, l] is the covariance of x[i, j] and x[l, j]. Of a
+        joint fit to moments it is that of fits to moments with more errors. Of EM steps it is
+        what their counts leave of a deviation a priori, by which topics may hold a fifth of
+        others, or of a larger one that they suggest. Intervals of :meth:`shares_by` allow for
+        it. None for fits without noise, by third moments alone, or of one topic; and of EM steps
+        where topics are more than 100, or counts of tokens are noise alone.
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one, or
         took short documents to have one topic each, ``privacy_report_.notes`` say so.

@@ -73,7 +73,12 @@ from sktensor_dp.topics.moments import (
 from sktensor_dp.topics.noise_edge import PairErrors, sampling_of_pairs
 from sktensor_dp.topics.shrinkage import denoise_frequencies, smoothed
 from sktensor_dp.topics.start import topics_of_pairs, varimax
-from sktensor_dp.topics.uncertainty import std_of_decomposed, std_of_frequencies, std_of_matched
+from sktensor_dp.topics.uncertainty import (
+    mixing_of_matched,
+    std_of_decomposed,
+    std_of_frequencies,
+    std_of_matched,
+)
 
 # Least released frequency, relative to an even share, in a joint fit of moments.
 LEAST_FREQUENCY = 0.01
@@ -425,8 +430,12 @@ class _SpectralFit:
         # Without noise, frequencies show which words no document has.
         may_occur = (noisy.value > 0) | (noisy.sigma > 0)
         topics = _normalised(found.topics * may_occur)
-        std = std_of_matched(found, moments) if released.sigma > 0 else np.zeros(topics.shape)
-        return self._on_all_words(pairs, topics, found.weights, found.concentration, std)
+        is_noisy = released.sigma > 0
+        std = std_of_matched(found, moments) if is_noisy else np.zeros(topics.shape)
+        fitted = self._on_all_words(pairs, topics, found.weights, found.concentration, std)
+        if is_noisy and len(topics) > 1 and self._plan.n_refinements == 0:
+            return replace(fitted, mixing_covariance=mixing_of_matched(found, moments))
+        return fitted
 
     def _on_all_words(
         self,

@@ -62,8 +62,8 @@ def table_on_screen(shares: Any) -> Table:
     allows = "noise and chance"
     if shares.mixing_covariance_ is not None:
         allows = (
-            "noise, chance, and up to a fifth of other topics in each (mixing_std of table(); "
-            "differences have an error in proportion to them)"
+            "noise, chance, and errors of topics (mixing_std of table(); differences have an error "
+            "in proportion to them)"
         )
     notes = [*_on_comparisons(differences, printed), *_on_marks(shares)]
     notes += [

@@ -26,6 +26,7 @@ noise nor their sampling variance depends on the concentration.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import permutations
 
 import numpy as np
 from scipy.optimize import minimize
@@ -254,6 +255,42 @@ def word_precision(moments: ReleasedMoments, frequencies: Floats) -> Floats:
     return np.asarray(1 / (moments.frequencies_sigma**2 + sampling))
 
 
+def triple_precision(moments: ReleasedMoments) -> float:
+    """Inverse variance of an orthonormal coordinate of the released third moment."""
+    # Rows of the basis have a norm of at most 1, and so has a document's third moment: take it as
+    # spread evenly over the distinct coordinates.
+    sampling = 1 / (moments.n_documents * n_unique(len(moments.triples), 3))
+    return 1 / (moments.triples_sigma**2 + sampling)
+
+
+def moved_by_errors(
+    fit: ExplainedTopics, moments: ReleasedMoments, n: int, rng: np.random.Generator
+) -> list[ExplainedTopics]:
+    """Fits of topics to the moments with their errors once more, drawn anew `n` times.
+
+    They are as far from `fit` as it is from the truth. Errors grow with the misfit.
+    """
+    deviation = _variance_of_misfit(fit, moments) ** 0.5
+    of_words = deviation * word_precision(moments, moments.second.sum(axis=0)) ** -0.5
+    of_pairs = deviation * pair_precision(moments) ** -0.5
+    of_triples = deviation * triple_precision(moments) ** -0.5
+    fits = []
+    for _ in range(n):
+        on_pairs = of_pairs * rng.standard_normal(of_pairs.shape)
+        diagonal = on_pairs.diagonal()
+        # Means of symmetric entries: an entry off the diagonal has half the inverse precision.
+        on_pairs = (on_pairs + on_pairs.T) / 2
+        np.fill_diagonal(on_pairs, diagonal)
+        on_triples = of_triples * rng.standard_normal(moments.triples.shape)
+        orders = [on_triples.transpose(order) for order in permutations(range(3))]
+        moved = replace(
+            moments, pairs=moments.pairs + on_pairs, triples=moments.triples + sum(orders) / 6,
+            frequencies=moments.frequencies + of_words * rng.standard_normal(of_words.shape),
+        )  # fmt: skip
+        fits.append(match_moments(fit.topics, fit.weights, moved, fit.concentration))
+    return fits
+
+
 class MomentDistance:
     """Half the weighted squared distance of topics' moments to released ones, and gradient."""
 
@@ -270,10 +307,7 @@ class MomentDistance:
         self._moments, self._shape, self._concentration = moments, shape, concentration
         self._pair_precision = pair_precision(moments)
         self._word_precision = word_precision(moments, moments.second.sum(axis=0))
-        # Rows of the basis have a norm of at most 1, and so has a document's third moment: take it
-        # as spread evenly over the distinct coordinates.
-        sampling = 1 / (moments.n_documents * n_unique(len(moments.triples), 3))
-        self._triple_precision = 1 / (moments.triples_sigma**2 + sampling)
+        self._triple_precision = triple_precision(moments)
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
         """Value and gradient at `x`, the k d entries of S."""

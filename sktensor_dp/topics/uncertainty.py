@@ -6,9 +6,14 @@
 
 import numpy as np
 
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.topics.concentration import ExplainedTopics
-from sktensor_dp.topics.moments import ReleasedMoments, pair_precision, word_precision
+from sktensor_dp.topics.moments import (
+    ReleasedMoments,
+    moved_by_errors,
+    pair_precision,
+    word_precision,
+)
 from sktensor_dp.topics.shrinkage import LEAST_SHARE, posterior_moments
 
 # Factor on deviations with which 90 % intervals hold nine of ten probabilities of words: noise may
@@ -16,6 +21,8 @@ from sktensor_dp.topics.shrinkage import LEAST_SHARE, posterior_moments
 WORDS_SCALE = 1.25
 # Rounding errors of a matrix relative to its diagonal.
 ROUNDING = 1e-12
+# Number of fits to moments with drawn errors, and least frequency of a word in them.
+REFITS, LEAST_FREQUENCY = 8, 1e-12
 
 
 def std_of_refined(
@@ -69,6 +76,20 @@ def std_of_matched(fit: ExplainedTopics, moments: ReleasedMoments) -> Floats:
     variance = (np.diagonal(np.linalg.inv(curvature), axis1=1, axis2=2) / scales**2).T
     topics_std = np.sqrt(np.maximum(variance, 0.0)) / np.maximum(weights, 1e-12)[:, None]
     return _at_most_one(WORDS_SCALE * topics_std)
+
+
+def mixing_of_matched(fit: ExplainedTopics, moments: ReleasedMoments) -> Floats:
+    """For each topic fitted to moments, covariances (k, k) of what texts of two give it too much.
+
+    They are those of fits to moments with their errors once more.
+    """
+    given = []
+    for moved in moved_by_errors(fit, moments, REFITS, as_generator(0)):
+        # Weighted least squares takes words of a topic to shares of the moved topics.
+        weighted = moved.topics / np.maximum(moved.weights @ moved.topics, LEAST_FREQUENCY)
+        given.append(fit.topics @ weighted.T @ np.linalg.pinv(moved.topics @ weighted.T))
+    errors = np.array(given) - np.mean(given, axis=0)
+    return np.asarray(np.einsum("mij,mlj->jil", errors, errors) / (REFITS - 1))
 
 
 def std_of_decomposed(

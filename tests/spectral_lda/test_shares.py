@@ -531,7 +531,7 @@ def test_intervals_of_topics_found_are_as_wide_as_forecast(bound, seed):
     found = lda.shares_by(counts, persons % 4, range(4), **given)
     low, high = found.interval()
     widths = (high - low) / 2
-    assert "for noise, chance, and up to a fifth of other topics in each" in str(found)
+    assert "for noise, chance, and errors of topics" in str(found)
     table = found.table()
     of_parts = np.hypot(np.hypot(table.noise_std, table.sampling_std), table.mixing_std)
     np.testing.assert_allclose(table.high - table.low, 2 * 1.645 * of_parts, rtol=0.1)
@@ -640,3 +640,27 @@ def test_intervals_hold_shares_of_topics_that_share_a_background(common, asked, 
     assert ((truth < low) | (high < truth)).mean() <= 0.375
     changes = np.diff(found.shares_[:, order], axis=0) / np.diff(truth, axis=0)
     assert changes[0, 0] == pytest.approx(1, abs=0.45)
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore::sktensor_dp.DoubtfulParameterWarning")
+def test_intervals_of_jointly_fitted_topics_hold_where_words_come_in_bursts(seed):
+    """Each text draws its own word probabilities; noise is larger, as texts repeat words."""
+    rng, n, bursts, k = np.random.default_rng(seed), 6000, 60.0, 5
+    own, words = np.kron(np.eye(k), 1 / np.arange(3, 28)), 1 / np.arange(3, 28)
+    topics = np.hstack([0.6 * own, np.tile(0.4 * words, (k, 1))]) / words.sum()
+    by = rng.integers(3, size=n)
+    priors = 2.5 * np.array([[4, 3, 3, 3, 2], [2, 5, 3, 2, 3], [4, 3, 1, 5, 2]]) / 15
+    shares = rng.standard_gamma(priors[by])
+    shares /= shares.sum(axis=1, keepdims=True)
+    of_texts = rng.standard_gamma(bursts * shares @ topics)
+    of_texts /= of_texts.sum(axis=1, keepdims=True)
+    X = rng.multinomial(np.maximum(rng.poisson(12, n), 2), of_texts)
+    lda = PrivateSpectralLDA(k, epsilon=4.0).fit(X)
+    assert lda.mixing_covariance_.shape == (k, k, k)
+    found = lda.shares_by(X, by, range(3), epsilon=2.0)
+    order = np.abs(topics[:, None] - lda.components_).sum(axis=2).argmin(axis=1)
+    truth = np.array([shares[by == group].mean(axis=0) for group in range(3)])
+    low, high = (end[:, order] for end in found.interval())
+    assert ((low <= truth) & (truth <= high)).mean() >= 0.8
+    assert (high - low).mean() < 0.15
