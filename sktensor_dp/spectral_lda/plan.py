@@ -278,7 +278,7 @@ class TopicForecast(Forecast):
         >>> from sktensor_dp import PrivateSpectralLDA
         >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).forecast(50_000, 2000)
         >>> round(forecast.chance(8), 1)
-        0.5
+        0.9
         """
         return self._seen.chance(n_topics)
 

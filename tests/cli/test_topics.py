@@ -619,7 +619,7 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     assert "- by values: jan,feb,never\n" in page
     (most,) = {row["scaled_down_at_most"] for row in rows.values()}
     scaled = f"Whoever wrote more (likely {most} persons at most) is scaled down"
-    assert "Shares of topics can be seen of 2 of 3 groups. In shares by group persons count" in page
+    assert "Shares of topics can be seen of 2 of 3 groups. In shares by group a person" in page
     html = (folder / "topics.html").read_text("utf-8")
     assert '<th scope="row">jan</th><td class="number">2,' in html
     assert "groups that write more than others of a topic that was not found" in html
