@@ -63,7 +63,7 @@ def _parts(beyond: Floats, weights: Floats, sigma: float) -> Floats:
     # Rows of a part have the same coordinates on these axes, over their weights.
     coordinates = axes[:, is_found] * np.sqrt(values[is_found]) / weights[:, None]
     tree, weighted = linkage(coordinates, "ward"), _weighted(beyond, weights)
-    best, most = np.ones((len(values), 1)), -math.inf
+    best, most = np.ones((len(values), 1)), 0.0  # one part, with the rate by chance
     # Axes may also tell what is not the same in a part, so try fewer parts, too.
     for number in range(n_parts, 1, -1):
         labels = fcluster(tree, number, "maxclust") - 1
