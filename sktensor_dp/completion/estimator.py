@@ -594,7 +594,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         pure = ("auto", "input", "output", "sufficient_statistics")
         return PublicFacts(
             self._unit, units_in_data=self.unit_mode is not None, n_units=n_units,
-            assumed_length=None if self.unit_mode is None else ASSUMED.each,
+            guesses=self._guesses(),
             has_pure_noise=self.unit_mode is None
             and (self.perturbation in pure or self._chooses_bounds),
             target_range=None if self._chooses_bounds else self.bounds,  # type: ignore[arg-type]
@@ -602,8 +602,15 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             worst_case=partial(worst_entries, self),
         )  # fmt: skip
 
+    def _guesses(self) -> dict[str, float | None]:
+        """Public guesses that forecasts take; of units also their number of entries."""
+        guesses: dict[str, float | None] = (
+            {} if self.unit_mode is None else {"entries_each": ASSUMED.each}
+        )
+        return guesses | dict.fromkeys(("deviation", "bias_deviation", "component_share"))
+
     def _forecast_verdict(
-        self, n_units: int, n_features: int | None, **options: int
+        self, n_units: int, n_features: int | None, **options: Any
     ) -> tuple[str, Sequence[str]] | None:
         """Verdict on finding components, and what the forecast assumes; None without shape."""
         if self.shape is None or not np.any(self.rank):
@@ -611,14 +618,13 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         shape, n_observed, assumed = list(self.shape), n_units, []
         if self.unit_mode is not None:
             shape[self.unit_mode] = n_units
-            # `document_length` is here the number of entries of a unit.
-            n_observed = min(n_units * options["document_length"], math.prod(shape))
+            n_observed = min(n_units * options.pop("entries_each"), math.prod(shape))
             each = counted(n_observed // n_units, "entry")
             assumed = [
-                f"Units are assumed to have about {each} each (document_length=, which counts "
-                "entries of a unit here, says otherwise)."
+                f"Units are assumed to have about {each} each (entries_each in forecast_options "
+                "says otherwise)."
             ]
-        forecast = self.forecast(n_observed, shape)
+        forecast = self.forecast(n_observed, shape, **options)
         plan, ranks = self._plan(n_observed, tuple(shape))
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
         if forecast.finds_components:

@@ -298,11 +298,11 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         """
 
     def _forecast_verdict(
-        self, n_units: int, n_features: int | None, **options: int
+        self, n_units: int, n_features: int | None, **options: Any
     ) -> tuple[str, Sequence[str]] | None:
         """Verdict of the estimator's own forecast on a fit, and what it assumes; None without one.
 
-        `options` has a ``document_length`` where the estimator assumes one.
+        `options` are guesses of :class:`PublicFacts`.
         """
         return None
 

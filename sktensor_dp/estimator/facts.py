@@ -1,8 +1,8 @@
 """Public facts of an estimator, for search, scorer and audit, and worst neighbours of samples."""
 
 import numbers
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ class PublicFacts:
     unit: str  # name of one unit, where rows have no groups
     units_in_data: bool = False  # whether a column of X says which unit a row is of
     n_units: int | None = None  # public number of units, where parameters say it
-    # Guess at the private number of tokens, or entries, of a unit, where nobody says it.
-    assumed_length: int | None = None
+    # Public guesses that a search may pass to forecasts, and what they are where nobody says it.
+    guesses: Mapping[str, float | None] = field(default_factory=dict)
     capped_by_columns: bool = False  # whether it fits at most as many components as columns
     # Whether some noise is of a pure epsilon, whatever delta a fit has; a search then plans with
     # delta 0.

@@ -187,7 +187,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         return self._chunk_class(source, n_samples, n_features, prepared=CheckedChunks)
 
     def _forecast_verdict(
-        self, n_units: int, n_features: int | None, **options: int
+        self, n_units: int, n_features: int | None, **options: Any
     ) -> tuple[str, Sequence[str]] | None:
         """Verdict and assumptions of a forecast, or None if none can be made."""
         if n_features is None or not hasattr(self, "forecast"):

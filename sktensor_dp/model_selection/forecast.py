@@ -106,9 +106,9 @@ class SearchForecast(ScoreForecast):
         sentences += self.assumed
         if self.is_noise or self.shows_nothing:
             why = "Noise decides" if self.is_noise else "No trial shows what it is asked for"
-            tighter = ", tighter score_bounds" if self.is_noise else ""
+            other = ", tighter score_bounds" if self.is_noise else ", other forecast_options"
             sentences.append(
-                f"{why}: choose on public data, or search with more units{tighter}, a larger "
+                f"{why}: choose on public data, or search with more units{other}, a larger "
                 "epsilon or fewer trials."
             )
         return " ".join(sentences)

@@ -35,6 +35,17 @@ def steps_of(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
     return {name: step for name, step in estimator.steps if step not in (None, "passthrough")}
 
 
+def check_forecast_options(options: Mapping[str, object], last: PrivateEstimatorMixin) -> None:
+    """Raise ValueError for options of forecasts that the last step's forecast does not take."""
+    taken = last._public_facts().guesses
+    if unknown := sorted(set(map(str, options)) - set(taken)):
+        known = f"map some of {[*taken]} to public guesses" if taken else "be None"
+        raise ValueError(
+            f"forecast_options must {known}: the forecast of {type(last).__name__} does not take "
+            f"{unknown}."
+        )
+
+
 def vectorized_columns(estimator: BaseEstimator) -> int | None:
     """Number of columns of a vectorizer before the last step, by its vocabulary or hashes; or None.
 

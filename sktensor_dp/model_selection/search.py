@@ -57,6 +57,7 @@ from sktensor_dp.model_selection.forecast import SearchForecast, sigma_of_score
 from sktensor_dp.model_selection.pipeline_steps import (
     before_private,
     candidates_of,
+    check_forecast_options,
     check_fractions,
     checked_distributions,
     checked_rows,
@@ -155,9 +156,10 @@ class PrivateSearchCV(
         Seeds the positions of held-out rows where no coins deal them out; nothing else.
     verbose : int, default=0
         1 says on standard error that the search begins and ends.
-    document_length : int, optional
-        Size of a unit, a public guess that forecasts of trials assume: tokens of a document, by
-        default 100, or with a completion entries of a person, such as ratings, by default 20.
+    forecast_options : mapping, optional
+        Public guesses that forecasts of trials assume: options of the estimator's ``forecast``,
+        such as ``document_length`` for topics or ``component_share`` for completions; and for
+        completions of persons ``entries_each``, the entries of a person (by default 20).
     anyway : bool, default=False
         True searches also where :meth:`forecast` says that noise decides, or that no trial shows
         what it is asked for; False refuses that before the charge, if the number of units is
@@ -221,7 +223,7 @@ class PrivateSearchCV(
         "test_size": [Number(0, 1, closed="neither")],
         # A trial gets a part of epsilon, which the estimator has to accept.
         "epsilon": [Number(LEAST_EPSILON, LARGEST_EPSILON), Number(math.inf, math.inf)],
-        "document_length": [Number(1, math.inf, integer=True), OneOf(None)],
+        "forecast_options": [InstanceOf(Mapping), OneOf(None)],
         "anyway": [InstanceOf(bool)],
     }
 
@@ -245,7 +247,7 @@ class PrivateSearchCV(
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        document_length: int | None = None,
+        forecast_options: Mapping[str, object] | None = None,
         anyway: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -260,7 +262,7 @@ class PrivateSearchCV(
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
-        self.document_length = document_length
+        self.forecast_options = forecast_options
         self.anyway = anyway
 
     def fit(
@@ -443,8 +445,7 @@ class PrivateSearchCV(
         n_scored = max(math.ceil(n_units * self.test_size), 1)
         candidates = candidates_of(request.distributions, most_candidates)
         verdicts, n_fitted = [], max(n_units - n_scored, 1)
-        length = self.document_length or request.last._public_facts().assumed_length
-        options = {} if length is None else {"document_length": length}
+        options = {**request.last._public_facts().guesses, **(self.forecast_options or {})}
         assumed: dict[str, None] = {}  # sentences, in their order
         for params in candidates:
             model = configured(self.estimator, params, np.random.RandomState(0))
@@ -486,11 +487,7 @@ class PrivateSearchCV(
                 check_arguments(step, ["groups"])
         last = [*steps.values()][-1]
         check_fractions(self.step_fractions, steps)
-        if self.document_length is not None and last._public_facts().assumed_length is None:
-            raise ValueError(
-                "document_length must be None: no forecast of the estimator assumes a number of "
-                "tokens of documents, or of entries of units."
-            )
+        check_forecast_options(self.forecast_options or {}, last)
         is_pipeline = "" not in steps
         if is_pipeline and last.neighbours == "add_remove":
             raise ValueError(

@@ -741,7 +741,7 @@ class PrivateSpectralLDA(
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(
             self._unit, capped_by_columns=True, score="log_likelihood_per_token",
-            assumed_length=100,
+            guesses={"document_length": 100},
             worst_case=partial(worst_documents, neighbours=self.neighbours),
         )  # fmt: skip
 

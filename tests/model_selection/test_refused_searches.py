@@ -187,7 +187,7 @@ REFUSED = [
     (bounded(PrivateGaussianMixture(data_norm=9.0), {"n_components": [1, 10**6]}), (CELLS,),
      "GB of memory"),
     (bounded(samples(), {"data_norm": [3.0]}), (with_one(np.nan, COUNTS),), "NaN"),
-    (bounded(samples(), {}, document_length=9), (COUNTS,), "document_length must be None"),
+    (bounded(samples(), {}, forecast_options={"n": 9}), (COUNTS,), "forecast_options must be None"),
     *((bounded(model, {}, scoring=other), (COUNTS,), f"'{other}' is no score of .* say '{own}'")
       for model, other, own in (
         (samples(), "log_likelihood", "third_moment_fit"),
@@ -312,13 +312,17 @@ def test_ranks_that_no_trial_can_show_are_told_before_the_charge():
     ranks = PrivateSearchCV(many, {"rank": [2]}, epsilon=2.0)
     assumed = "Units are assumed to have about {} entries each"
     for length, said in ((None, "components can be found"), (2, "likely no components")):
-        forecast = ranks.set_params(document_length=length).forecast(20_000)
+        forecast = ranks.set_params(forecast_options=length and {"entries_each": length}).forecast(
+            20_000
+        )
         assert forecast.verdicts == (({"rank": 2}, said),)
         assert assumed.format(length or 20) in str(forecast)
     pure = PrivateSearchCV(many, {"rank": [2]}, epsilon=50.0, delta=0)
     assert "Components of units need a delta above 0." in str(pure.forecast(20_000))
     with pytest.raises(NotEnoughDataError, match=assumed.format(2)):
-        ranks.set_params(estimator=raters, document_length=2, accountant=budget).fit(CELLS, RATINGS)
+        ranks.set_params(
+            estimator=raters, forecast_options={"entries_each": 2}, accountant=budget
+        ).fit(CELLS, RATINGS)
     assert budget.entries == ()
     with pytest.raises(ValueError, match="GB of memory"):
         PrivateSearchCV(many, {"rank": [10**5]}, epsilon=9.0).forecast(20_000)
