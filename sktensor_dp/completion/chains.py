@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sktensor_dp.checks.display import rounded_up
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.panel import Panel
-from sktensor_dp.completion.person_errors import norm_in_rows
+from sktensor_dp.completion.person_forecast import norm_in_rows
 from sktensor_dp.completion.plan import MOST_COMPARED, MOST_CONCURRENT, PersonPlan, plan_persons
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -246,7 +246,9 @@ class Chains:
         lengths = np.delete(shape, model.unit_mode).tolist()
         of_modes = enumerate(zip(lengths, *self._rows_each().tolist(), strict=True))
         measured = np.array([
-            plan.measured(place, n_rows, n_units * math.sqrt(by_chance), at_least).is_released
+            plan.payment_for_concurrences(
+                place, n_rows, n_units * math.sqrt(by_chance), at_least
+            ).is_released
             for place, (n_rows, at_least, by_chance) in of_modes
         ])  # fmt: skip
         if self.stays is not None:

@@ -12,8 +12,8 @@ import numpy as np
 from sktensor_dp.checks.display import Table
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.chains import Chains
-from sktensor_dp.completion.entry_errors import entry_errors
-from sktensor_dp.completion.person_errors import person_errors
+from sktensor_dp.completion.entry_forecast import forecast_entry_errors
+from sktensor_dp.completion.person_forecast import forecast_person_errors
 from sktensor_dp.completion.plan import Assumed, EntryPlan, PersonPlan
 from sktensor_dp.estimator.forecast import (
     MOST_UNITS,
@@ -43,9 +43,9 @@ def forecast_completion(
 ) -> "CompletionForecast":
     """Forecast of a plan's errors, in units of values; `width` is that of the bounds."""
     if isinstance(plan, PersonPlan):
-        errors = person_errors(n_observed, shape, plan, assumed, rank, stays)
+        errors = forecast_person_errors(n_observed, shape, plan, assumed, rank, stays)
     else:
-        errors = entry_errors(n_observed, shape, plan, assumed, rank)
+        errors = forecast_entry_errors(n_observed, shape, plan, assumed, rank)
     as_expected, if_found = map(tuple, (width * np.sqrt(errors.bias_variances)).tolist())
     return CompletionForecast(
         plan.perturbation, plan.seeks_components, of_mean=width * assumed.deviation,

@@ -15,7 +15,7 @@ from sktensor_dp.completion.concurrences import (
     stand_out,
 )
 from sktensor_dp.completion.hidden_axes import variances_of_differences
-from sktensor_dp.completion.plan import Assumed, Measured, PersonPlan
+from sktensor_dp.completion.plan import Assumed, ConcurrencePayment, PersonPlan
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats
 
@@ -80,19 +80,21 @@ class Panel:
 
     def is_known(self, plan: PersonPlan) -> bool:
         """True if a fit measures, beyond noise, how units compare rows of the last mode."""
-        measured, total = self.measured(plan), float(self.concurrences().sum())
+        payment, total = self.payment(plan), float(self.concurrences().sum())
         noise = math.inf
-        if measured.is_released:
-            noise = plan.noise_of_concurrences(measured.n_sweeps)
+        if payment.is_released:
+            noise = plan.noise_of_concurrences(payment.n_sweeps)
         return stand_out(total, self.n_rows, noise)
 
-    def measured(self, plan: PersonPlan) -> Measured:
+    def payment(self, plan: PersonPlan) -> ConcurrencePayment:
         """Say what pays for how units compare rows of the last mode, which they keep to."""
         total = float(self.concurrences().sum())
-        measured = plan.measured(len(plan.in_doubt) - 1, self.n_rows, total, rows_each=0.0)
-        if not measured.by_own or plan.noise_of_concurrences() == 0:
-            return measured
-        return measured._replace(n_sweeps=plan.sweeps_for_concurrences)
+        payment = plan.payment_for_concurrences(
+            len(plan.in_doubt) - 1, self.n_rows, total, rows_each=0.0
+        )
+        if not payment.by_own or plan.noise_of_concurrences() == 0:
+            return payment
+        return payment._replace(n_sweeps=plan.sweeps_for_concurrences)
 
     def variances(self, errors: ErrorsOfRow, sigma: float, assumed: Assumed) -> Floats:
         """Error variances (n_rows,), in squared widths of bounds, that a fit of a trend will state.

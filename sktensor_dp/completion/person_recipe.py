@@ -15,7 +15,7 @@ from sktensor_dp.completion.chains import on_alone, on_kept, on_noise
 from sktensor_dp.completion.component_search import DirectionSearch, columns_worth
 from sktensor_dp.completion.effect_release import LEAST_WEIGHT
 from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
-from sktensor_dp.completion.plan import Measured, ModelOptions, PersonPlan, trial_sweeps
+from sktensor_dp.completion.plan import ConcurrencePayment, ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
     LEAST_SEVERAL,
     PersonValues,
@@ -249,7 +249,7 @@ def release_rounds(
     n_sweeps = plan.n_sweeps
     for place, of_mode in enumerate(biases):
         if plan.with_concurrences[place] and not plan.in_doubt[place]:
-            n_sweeps -= release_concurrences(of_mode, plan, Measured(by_own=True))
+            n_sweeps -= release_concurrences(of_mode, plan, ConcurrencePayment(by_own=True))
     more = [0.0] * len(biases)  # budgets of concurrences that are not released
     for n_left in reversed(range(plan.n_rounds)):
         for place, of_mode in enumerate(biases):
@@ -257,9 +257,11 @@ def release_rounds(
             of_mode.release(biases, n_left + more[place], plan.uses_by_mode[place])
             if is_first and plan.in_doubt[place]:
                 weight, rows_each = of_mode.weight_and_rows_each()
-                measured = plan.measured(place, len(of_mode.shares), weight, rows_each)
-                n_sweeps -= release_concurrences(of_mode, plan, measured)
-                if not measured.by_own:
+                payment = plan.payment_for_concurrences(
+                    place, len(of_mode.shares), weight, rows_each
+                )
+                n_sweeps -= release_concurrences(of_mode, plan, payment)
+                if not payment.by_own:
                     more[place] = plan.round_by_concurrences(place)
             fit_all(biases)
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
@@ -272,13 +274,13 @@ def release_rounds(
     return replace(plan, n_sweeps=n_sweeps), [budget or 1.0 for budget in more]
 
 
-def release_concurrences(bias: SharedBiases, plan: PersonPlan, measured: Measured) -> int:
+def release_concurrences(bias: SharedBiases, plan: PersonPlan, payment: ConcurrencePayment) -> int:
     """Release concurrences of a mode, if anything pays for them; return how many sweeps pay.
 
     If their own budget shows that units keep to few rows, sweeps pay for a second, better release.
     """
-    n_sweeps = measured.n_sweeps
-    if measured.by_own:
+    n_sweeps = payment.n_sweeps
+    if payment.by_own:
         bias.release_concurrences()
         if bias.is_kept_to and plan.noise_of_concurrences() > 0:
             n_sweeps = plan.sweeps_for_concurrences

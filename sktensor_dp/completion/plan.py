@@ -375,7 +375,7 @@ def cost_at(epsilon: float, delta: float) -> PrivacyCost:
     )
 
 
-class Measured(NamedTuple):
+class ConcurrencePayment(NamedTuple):
     """What pays for concurrences of a shared mode: their own budget, sweeps, or both in turn."""
 
     by_own: bool
@@ -427,23 +427,25 @@ class PersonPlan:
             return 0.0
         return RowConcurrences.largest_distance / (cost.mu * math.sqrt(max(n_sweeps, 1)))
 
-    def measured(self, place: int, n_rows: int, weight: float, rows_each: float) -> Measured:
+    def payment_for_concurrences(
+        self, place: int, n_rows: int, weight: float, rows_each: float
+    ) -> ConcurrencePayment:
         """Say what pays for concurrences of the shared mode at `place`, of `n_rows`, if anything.
 
-        A unit has entries in `rows_each` rows; all units together have this `weight` in all rows.
+        Units with several rows have entries in `rows_each` rows each, and together this `weight`.
         Where their own budget does not show chains, sweeps pay.
         """
         if self.with_concurrences[place] and not self.in_doubt[place]:
-            return Measured(by_own=True)
+            return ConcurrencePayment(by_own=True)
         if not self.with_concurrences[place] or rows_each >= MOST_COMPARED * n_rows:
-            return Measured(by_own=False)
+            return ConcurrencePayment(by_own=False)
         for n_sweeps in sorted({0, self.sweeps_for_concurrences}):
             noise = self.noise_of_concurrences(n_sweeps)
             # The weight that a release shows has noise, too: where sweeps may pay, leave room.
             least = weight - 2 * noise * n_rows if self.seeks_components else weight
             if stand_out(least, n_rows, noise):
-                return Measured(by_own=n_sweeps == 0, n_sweeps=n_sweeps)
-        return Measured(by_own=False)
+                return ConcurrencePayment(by_own=n_sweeps == 0, n_sweeps=n_sweeps)
+        return ConcurrencePayment(by_own=False)
 
     @property
     def sweeps_for_concurrences(self) -> int:

@@ -17,7 +17,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.completion import forecast
-from sktensor_dp.completion.entry_errors import entry_errors
+from sktensor_dp.completion.entry_forecast import forecast_entry_errors
 from sktensor_dp.completion.panel import Panel
 from sktensor_dp.completion.plan import Assumed, plan_entries
 
@@ -86,7 +86,7 @@ def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
             planned = plan_entries(
                 10**6, (10**4, 200), 3, epsilon=epsilon, delta=1e-6, perturbation=way, max_iter=None
             )  # fmt: skip
-            now = entry_errors(10**6, (10**4, 200), planned, assumed, 3)
+            now = forecast_entry_errors(10**6, (10**4, 200), planned, assumed, 3)
             assert now[1] <= now[0]
             now = (*now[:4], *now.bias_variances[0])
             assert all(one <= other * (1 + 1e-12) for one, other in zip(now, before, strict=True))

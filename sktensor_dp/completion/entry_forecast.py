@@ -38,7 +38,7 @@ class Errors(NamedTuple):
     change_variance: float = math.nan
 
 
-def entry_errors(
+def forecast_entry_errors(
     n_observed: int, shape: tuple[int, ...], plan: EntryPlan, assumed: Assumed, rank: int
 ) -> Errors:
     """Expected errors of `n_observed` entries, where one value is the unit."""

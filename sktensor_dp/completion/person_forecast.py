@@ -28,11 +28,11 @@ from sktensor_dp.completion.effect_release import (
     weights_by_size,
     weights_of_least_error,
 )
-from sktensor_dp.completion.entry_errors import Errors
+from sktensor_dp.completion.entry_forecast import Errors
 from sktensor_dp.completion.panel import ErrorsOfRow, Panel
 from sktensor_dp.completion.plan import (
     Assumed,
-    Measured,
+    ConcurrencePayment,
     PersonPlan,
     judged_sweeps,
     row_weight,
@@ -67,7 +67,7 @@ from sktensor_dp.tensor.shared_parameters import (
 )
 
 
-def person_errors(
+def forecast_person_errors(
     n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int,
     stays: int | None = None,
 ) -> Errors:  # fmt: skip
@@ -82,17 +82,19 @@ def person_errors(
     entries = each if len(shape) > 2 else None  # rows of a matrix hold one entry of a unit
     panel = None if stays is None else Panel(shape[-1], stays, n_units, entries)
     weights = _weights_of_rows(each, shape, plan, panel)
-    measured = [
-        plan.measured(place, one.n_rows, one.each * one.n_rows, (each / one.norm) ** 2)
+    payments = [
+        plan.payment_for_concurrences(
+            place, one.n_rows, one.each * one.n_rows, (each / one.norm) ** 2
+        )
         for place, one in enumerate(weights)
     ]
     if panel is not None:
-        measured[-1] = panel.measured(plan)
-    plan = replace(plan, n_sweeps=plan.n_sweeps - sum(of_mode.n_sweeps for of_mode in measured))
-    rows, more_rows = _errors_of_rows(each, plan, assumed, weights, measured)
+        payments[-1] = panel.payment(plan)
+    plan = replace(plan, n_sweeps=plan.n_sweeps - sum(of_mode.n_sweeps for of_mode in payments))
+    rows, more_rows = _errors_of_rows(each, plan, assumed, weights, payments)
     noise = None  # of concurrences of the last mode, needed with a panel only
-    if panel is not None and measured[-1].is_released:
-        noise = plan.noise_of_concurrences(measured[-1].n_sweeps)
+    if panel is not None and payments[-1].is_released:
+        noise = plan.noise_of_concurrences(payments[-1].n_sweeps)
     if_found, of_change = _bias_variances(rows, noise, assumed, panel)
     biases, explained, by_sweep = if_found, None, False
     if plan.n_sweeps > 0:
@@ -230,16 +232,16 @@ def _weights_of_rows(
 
 def _errors_of_rows(
     each: float, plan: PersonPlan, assumed: Assumed, weights: list[_RowWeights],
-    measured: list[Measured],
+    payments: list[ConcurrencePayment],
 ) -> tuple[list[_RowErrors], list[_RowErrors]]:  # fmt: skip
     """Errors of biases of each shared mode, with their own budget, and with that of sweeps too.
 
-    `each` is the number of entries of a unit, and `measured` says what pays for concurrences.
+    `each` is the number of entries of a unit, and `payments` say what pays for concurrences.
     """
     usual, more = list[_RowErrors](), list[_RowErrors]()
     costs, for_biases = plan.costs_of_biases(), plan.sweeps_for_biases()
     for place, (n_rows, weight, norm, in_one) in enumerate(weights):
-        usual_mus = _budgets_of_rounds(plan, place, are_released=measured[place].by_own)
+        usual_mus = _budgets_of_rounds(plan, place, are_released=payments[place].by_own)
         more_mus = list[float]()
         if for_biases[place] > 0:
             # If the trial ends the search, biases get the budget of sweeps left.
