@@ -399,7 +399,6 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             1 at best.
         """
         warn_of_score(self)
-        # Compute both Dask collections together.
         values = checked_values(self, computed(y, "Reading y"))
         predicted = computed(self.predict(X), "Predicting")
         # Errors of `r2_score` may quote y.

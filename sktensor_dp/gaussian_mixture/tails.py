@@ -90,7 +90,7 @@ def skew_of_groups(
     bias = simulated_bias(
         model, ball.radius, signs, plan.clip, early, n_full_steps, plan.covariance_type
     )
-    # Groups that trade rows show a part of the shift of a tail that stands alone.
+    # Groups that trade rows show only a part of the shift that the tail gives a group by itself.
     alone = float(np.interp(SIMULATED, tails.logs, tails.early_shift))
     parts = np.clip(-signs * bias.shifts.T / alone, LEAST_SHOWN, 1.0)
     shared = shared_tails(-signs * shifts, deviations, parts, tails)

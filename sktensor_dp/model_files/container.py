@@ -97,7 +97,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.generic]]]
         raise ModelFileError("The file is damaged, or holds no model.") from None
     if data[at : at + len(ZEROS)] != _digest(data, at):
         raise ModelFileError("The file is damaged: its checksum is not that of its content.")
-    # Refuse repeated names, metadata, and axes longer than the file, of empty arrays too.
+    # Refuse metadata, and axes longer than the file, of empty arrays too.
     sizes = [math.prod(n for n in array.shape if n) for array in arrays.values()]
     if header.keys() != arrays.keys() or max(sizes) > len(data):
         raise ModelFileError("The file is not laid out as a model file.")

@@ -295,8 +295,8 @@ class PrivateSearchCV(
             refuses a candidate that was drawn.
         NotEnoughDataError
             If no trial can show anything of a public number of units (see `anyway`), or every
-            candidate is refused before its charge, uncharged; if no trial could be fitted, when the
-            budget is spent.
+            candidate is refused before its charge: no budget is spent then. Or, after the charge,
+            if no trial could be fitted.
         BudgetError
             If the accountant has too little left, or would keep epsilon without any delta; no
             budget is spent.

@@ -163,7 +163,7 @@ class PrivateKFold(BaseCrossValidator):
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or list of n_rows units
-            Rows; only their number is read.
+            Rows; only their number is read, and with `groups` the index of a table.
         y : object
             Ignored.
         groups : array-like of shape (n_rows,), optional
@@ -177,7 +177,7 @@ class PrivateKFold(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If `groups` is not one label per row.
+            If `groups` is not one label per row, or its index has the rows in another order.
         BudgetError
             In the ``with`` block of a budget of persons, if `groups` is not what names them.
         """
