@@ -100,6 +100,7 @@ class Comparison(NamedTuple):
     low: Floats
     high: Floats
     clear: NDArray[np.bool_]
+    n_together: int  # differences in its family: marks allow for all of these
 
     @property
     def name(self) -> str:
@@ -112,7 +113,7 @@ class Comparison(NamedTuple):
 def comparisons(shares: Any, level: float) -> list[Comparison]:
     """Differences of each two groups if they are few, else to all others; and of dates the trend.
 
-    Nine times in ten all that are marked as clear differ.
+    Trends are a family of marks of their own: those who ask for them ask for few.
     """
     values, n = shares.values, len(shares.values)
     if n <= PAIRED:
@@ -122,16 +123,23 @@ def comparisons(shares: Any, level: float) -> list[Comparison]:
         rows = _of_seen(shares, np.array([one[b] - one[a] for a, b in pairs]).reshape(-1, n))
     else:
         names, rows = [("others", value, OTHERS) for value in values], _rows_to_others(shares)
+    found = _family(shares, names, rows, level)
     if n > 2 and are_dates(values):  # of two dates the trend is their difference
-        names.append(("trend", values[-1], values[0]))
-        rows = np.vstack([rows, _row_along_line(shares)])
-    n_cells = int(np.isfinite(rows).all(axis=1).sum()) * len(shares.visibility_)
+        trend = [("trend", values[-1], values[0])]
+        found += _family(shares, trend, _row_along_line(shares), level)
+    return found
+
+
+def _family(
+    shares: Any, names: list[tuple[str, Any, Any]], rows: Floats, level: float
+) -> list[Comparison]:
+    """Comparisons of groups weighted by `rows`; nine times in ten all that are clear differ."""
+    n_together = int(np.isfinite(rows).all(axis=1).sum()) * len(shares.visibility_)
     found = _contrasts(shares, rows, level, sampling=True)
-    together = _contrasts(shares, rows, 1 - 0.1 / max(n_cells, 1), sampling=True)
+    together = _contrasts(shares, rows, 1 - 0.1 / max(n_together, 1), sampling=True)
     clear = (together.low > 0) | (together.high < 0)
-    return [
-        Comparison(*name, *numbers) for name, *numbers in zip(names, *found, clear, strict=True)
-    ]
+    numbers = zip(names, *found, clear, [n_together] * len(names), strict=True)
+    return [Comparison(*name, *of_row) for name, *of_row in numbers]
 
 
 def _contrasts(shares: Any, rows: Floats, level: float, *, sampling: bool) -> Differences:

@@ -1,6 +1,7 @@
 """Noise of shares of topics, by the confusion of the topics of a model."""
 
 import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,12 @@ def share_of_hidden(model: Any) -> tuple[float, float]:
     """
     hidden, (_, moved) = model.hidden(), errors_of_topics(model)
     return float(model._shares[hidden].sum()), float(moved.max(initial=0.0, where=~hidden)) / 2
+
+
+def common_words(topics: Floats) -> float:
+    """How much of their words the two most alike of some `topics` (k, words) have in common."""
+    pairs = combinations(topics, 2)
+    return max((float(np.minimum(one, other).sum()) for one, other in pairs), default=0.0)
 
 
 def errors_of_topics(model: Any) -> tuple[Floats, Floats]:

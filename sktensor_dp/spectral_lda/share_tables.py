@@ -22,23 +22,24 @@ MERGED = (
 MOST_PRINTED = 6  # comparisons: each two of four groups
 IN_TABLES = "are in topic_differences.csv of the command, and in difference_table() in Python"
 CLEAR = (
-    "! differs clearly: nine times in ten all that are marked so do. Shares add up to 100%: more "
-    "of one topic, as of one that is a second language, is less of all others (groups by language "
-    "avoid that: docs/how_to/topics_by_group.md)."
+    "! differs clearly: nine times in ten all that are marked so do. {} Shares add up to 100%: "
+    "more of one topic, as of one that is a second language, is less of all others (groups by "
+    "language avoid that: docs/how_to/topics_by_group.md)."
 )
+TOGETHER = "Marks allow for all {} together: an interval without 0 and without ! may be chance."
 # By what is known of topics that hold several (`merged_`).
 ON_MERGED = {
     "yes": MERGED,
     "unknown": "Some of these topics may hold two: no release tells that there are no others.",
 }
 OF_TOPICS = (
-    "Where topics share most of their words, shares, and how they change, may be off by more than "
-    "intervals say."
+    "Two of these topics have {:.0%} of their words in common: shares, and how they change, may be "
+    "off by more than intervals say."
 )
 OF_KEPT_WORDS = (
-    "Shares are of what the words show that the private vocabulary kept: topics of rare or of many "
-    "different words come out too small, and others too large, by more than intervals say. Public "
-    "words (--vocabulary; vocabulary= in Python) cost nothing, and avoid that."
+    "Shares are of words that the private vocabulary kept: topics of rare or of many different "
+    "words come out too small, and others too large, by more than intervals say. Public words "
+    "(--vocabulary; vocabulary= in Python) cost nothing, and avoid that."
 )
 
 
@@ -61,26 +62,21 @@ def table_on_screen(shares: Any) -> Table:
     head = ("group", "texts, fewer of busy persons" if scaling else "texts", *topics)
     allows = "noise and chance"
     if shares.mixing_covariance_ is not None:
-        allows = (
-            "noise, chance, and errors of topics (mixing_std of table(); differences have an error "
-            "in proportion to them)"
-        )
+        allows = "noise, chance, and errors of topics (differences in proportion)"
     notes = [*_on_comparisons(differences, printed), *_on_marks(shares)]
     notes += [
-        ON_MERGED[shares.merged_],
-        f"Within (90%), for {allows}, under these topics: groups that write more than others of a "
-        "topic that was not found differ in these, too.",
-        OF_TOPICS,
+        f"Within (90%), for {allows}. {ON_MERGED[shares.merged_]} Groups that write more than "
+        "others of a topic that was not found differ in these, too.",
+        _on_topics(shares),
     ]
     if scaling and shares.texts_per_person == "auto":
         scaling += (
-            " Shares of a few texts of each person, drawn at random, avoid that, and their "
-            "number is the bound; words and topics are best learned from all texts: "
+            " Shares of a few texts of each person, drawn at random, avoid that: "
             "docs/how_to/topics_by_group.md."
         )
-    notes += filter(None, [OF_KEPT_WORDS * shares.private_words_, scaling])
+    notes += [OF_KEPT_WORDS * shares.private_words_, scaling]
     said = "Average shares of topics, by group, in texts with a word of these"
-    return Table(said, head, rows, notes, ("group",))
+    return Table(said, head, rows, [*filter(None, notes)], ("group",))
 
 
 def _printed(found: list[Comparison]) -> list[Comparison]:
@@ -92,13 +88,16 @@ def _printed(found: list[Comparison]) -> list[Comparison]:
 
 def _on_comparisons(found: list[Comparison], printed: list[Comparison]) -> list[str]:
     """Say how clear differences are, and where those are that are not `printed`."""
-    n_clear = sum(bool(one.clear.any()) for one in found)
-    n_clear_printed = sum(bool(one.clear.any()) for one in printed)
-    notes = []
+    n_clear, n_clear_printed = (sum(bool(one.clear.any()) for one in of) for of in (found, printed))
+    n_together = (printed or found)[0].n_together if found else 0
+    # All that are printed are of one family.
+    noun = "trend" if printed and printed[0].kind == "trend" else "difference"
+    together, notes = TOGETHER.format(counted(n_together, noun)), []
     if n_clear_printed:
-        notes = [CLEAR]
-    elif not n_clear and any(np.isfinite(one.low).any() for one in found):
-        notes = ["No topic differs clearly."]
+        notes = [CLEAR.format(together)]
+    elif n_together:
+        nothing = "No trend is clear" if n_clear else "No topic differs clearly"
+        notes = [f"{nothing}. {together}"]
     if n_left := len(found) - len(printed):
         n_others = n_clear - n_clear_printed
         clear = f" ({n_others} with a clear difference)" if n_others else ""
@@ -122,6 +121,11 @@ def _on_marks(shares: Any) -> list[str]:
     return said
 
 
+def _on_topics(shares: Any) -> str:
+    """Say what intervals leave out where topics have most of their words in common; else ""."""
+    return OF_TOPICS.format(shares.common_words_) if shares.common_words_ > 0.5 else ""
+
+
 def in_brief(shares: Any) -> str:
     """Say of how many groups shares can be seen, and what their intervals leave out."""
     seen, groups = sum(~shares.hidden_), counted(len(shares.values), "group")
@@ -129,7 +133,7 @@ def in_brief(shares: Any) -> str:
         f"Shares of topics can be seen of {seen} of {groups}.",
         MERGED * (shares.merged_ == "yes"),
     ]
-    said += [on_scaling(shares), OF_TOPICS, OF_KEPT_WORDS * shares.private_words_]
+    said += [on_scaling(shares), _on_topics(shares), OF_KEPT_WORDS * shares.private_words_]
     return " ".join(filter(None, said))
 
 

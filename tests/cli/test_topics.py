@@ -622,9 +622,9 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     assert "Shares of topics can be seen of 2 of 3 groups. In shares by group a person" in page
     html = (folder / "topics.html").read_text("utf-8")
     assert '<th scope="row">jan</th><td class="number">2,' in html
-    assert "groups that write more than others of a topic that was not found" in html
-    for shown in (page, html, done.out):
-        assert "Where topics share most of their words" in shown
+    assert "Groups that write more than others of a topic that was not found" in html
+    for shown in (page, html, done.out):  # they share none
+        assert "of their words in common" not in shown
     command("report", "page", folder, "--output", "other")
     other = (tmp_path / "other" / "for-the-officer.md").read_text("utf-8")
     for setting in ("topics, n_components: 2", "shares, values: jan, feb, never"):

@@ -66,9 +66,25 @@ def test_clear_differences_are_seldom_found_where_there_are_none(seed):
     for _ in range(40):
         X, group = draw(rng, 3000, 0.0)
         found = LDA.shares_by(X, np.array(VALUES)[group], VALUES, epsilon=4.0)
-        claims.append(found.difference_table()["clear"].any())
-    assert np.mean(claims) < 0.25
-    assert ("No topic differs clearly." in str(found)) is not claims[-1]
+        claims.append(found.difference_table().groupby("compared").clear.any()[["pair", "trend"]])
+    assert (np.mean(claims, axis=0) < 0.25).all()
+    assert ("No topic differs clearly. Marks" in str(found)) is not claims[-1].any()
+
+
+def test_trends_and_differences_of_groups_are_families_of_marks_of_their_own(seed):
+    X, group = draw(np.random.default_rng(seed), 3000, 0.15)
+    found = LDA.shares_by(X, np.array(VALUES)[group], VALUES, epsilon=4.0)
+    families = {"trend": 1 * K, "pair": 6 * K}
+    for kind, n in families.items():
+        level = {"level": 1 - 0.1 / n}  # Bonferroni
+        marked, wider = (
+            table[table.compared == kind]
+            for table in (found.difference_table(), found.difference_table(**level))
+        )
+        np.testing.assert_array_equal(marked.clear, (wider.low > 0) | (wider.high < 0))
+    assert "all 3 trends together: an interval without 0 and without ! may be" in str(found)
+    of_words = LDA.shares_by(X, np.array([*"abcd"])[group], [*"abcd"], epsilon=4.0)
+    assert "all 18 differences together: an interval without 0 and" in str(of_words)
 
 
 def test_each_two_of_few_groups_are_compared_with_the_same_numbers_everywhere(seed):

@@ -87,7 +87,7 @@ def test_averages_are_of_texts_where_busy_persons_differ(seed):
     single = LDA.shares_by(sp.csr_array(X), pd.Series(by), np.array(VALUES), epsilon=20.0)
     assert single.texts_per_person_ == 1
     assert single.privacy_report_.unit == "document"
-    assert "Within (90%), for noise and chance, under these topics" in str(single)
+    assert "Within (90%), for noise and chance. " in str(single)
     assert [row.name for row in single.privacy_report_.rows] == ["topic_shares"]
     assert np.abs(single.shares_ - truth).max() < 5 * single.noise_std_.max()
 
@@ -471,6 +471,24 @@ def test_shares_are_said_to_be_of_the_words_that_noise_kept(words, tmp_path):
     found.save(tmp_path / "shares.model")
     said = " ".join(str(TopicShares.load(tmp_path / "shares.model")).split())
     assert (OF_KEPT_WORDS in said) == (OF_KEPT_WORDS in found.in_brief) == ("epsilon" in words)
+
+
+@pytest.mark.parametrize("common", [0.2, 0.8])
+def test_that_shares_may_be_off_is_said_of_topics_with_most_words_in_common(
+    common, tmp_path, monkeypatch
+):
+    own, shared = np.kron(np.eye(K), np.full(5, (1 - common) / 5)), np.full((K, 5), common / 5)
+    topics = np.hstack([own, shared])
+    counts = np.kron(np.ones((400, 1)), np.rint(50 * topics)).astype(int)
+    lda = PrivateSpectralLDA(K, epsilon=math.inf).fit(counts)
+    monkeypatch.setattr(lda, "components_", topics[: lda.n_components_])
+    monkeypatch.setattr(lda, "hidden", lambda: np.zeros(lda.n_components_, bool))
+    found = lda.shares_by(counts, [0, 1] * (200 * K), [0, 1], epsilon=8.0, anyway=True)
+    found.save(tmp_path / "shares.model")
+    found = TopicShares.load(tmp_path / "shares.model")
+    assert found.common_words_ == pytest.approx(common)
+    said = f"Two of these topics have {common:.0%} of their words in common: shares, and how they"
+    assert (said in str(found)) == (said in found.in_brief) == (common > 0.5)
 
 
 @pytest.mark.parametrize("common", [0.0, 0.95])
