@@ -407,8 +407,10 @@ def _refuse_few(run: Run, folder: Folder) -> None:
                 f" Persons by another column than {run.options.person} need a new --output, where "
                 "nobody counts what this folder spent: it adds up for the same people."
             )
-    elif not run.options.anyway and run.too_few():
-        unfit, consent = _why_stopped(run, folder), "--anyway"
+    elif run.options.anyway:
+        return
+    elif unfit := _why_stopped(run, folder) if run.too_few() else run.why_blurred():
+        consent = "--anyway"
     else:
         return
     spent = "Nothing was spent"

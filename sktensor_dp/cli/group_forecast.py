@@ -3,11 +3,10 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import NamedTuple
 
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.estimator.forecast import VERDICTS
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.share_noise import (
     chance_by_topic,
@@ -46,9 +45,14 @@ BEFORE_FIT = [
     "Own words: each topic has its own. Shared words: topics share most, as in short texts.",
     "Errors of topics, which their fit tells, add to that; in differences they are in proportion "
     "to these.",
-    "A run stops before it pays for shares that noise would hide.",
+    "A run stops before it pays for shares that noise would hide, or that topics found tell little "
+    "of, as they are hard to tell apart.",
 ]
-WIDE = "Intervals may be as wide as shares are large: only great differences can be seen."
+WIDE = (
+    "Intervals of shares by group {} {:.0f} points to either side {} (shares are {:.0f} points on "
+    "average; differences between groups may be told better)"
+)
+HARD = "topics are hard to tell apart"
 LEVEL_REACH = NormalDist().inv_cdf(0.95)  # of intervals of level 90 %, in deviations
 
 
@@ -70,10 +74,10 @@ class GroupForecast(NamedTuple):
     for_persons: bool
     bound: int  # on texts of a person, as --texts-per-person says; else 0
 
-    def in_words(self, n_topics: int, verdict: str) -> str:
+    def in_words(self, n_topics: int, verdict: str, doubt: str = "") -> str:
         """Table of how far intervals reach, and noise moves shares.
 
-        A `verdict` is given if the topics are found already.
+        A `verdict`, and a `doubt` if there is one, are given if the topics are found already.
         """
         # Before the fit each of `topics` stands for a kind of them.
         kinds = [self] if verdict else [self._replace(topics=[one]) for one in self.topics]
@@ -86,7 +90,7 @@ class GroupForecast(NamedTuple):
             f"{verdict}{': ' * bool(verdict)}shares of {noun} ({1 / n_topics:.1%} on average) in "
             f"each of {counted(len(self.shares.values), 'group')}, if texts are spread evenly"
         )
-        notes = ([] if verdict else BEFORE_FIT) + [WIDE] * (verdict == VERDICTS[1])
+        notes = [f"{doubt}."] * bool(doubt) if verdict else [*BEFORE_FIT]
         notes += [LOWER_ENDS, UNEVEN] * (self._ends[0] < 1)
         return as_text(Table(title[0].upper() + title[1:], head, rows, notes, head))
 
@@ -94,9 +98,12 @@ class GroupForecast(NamedTuple):
         """Reaches of intervals and noise of shares of `topics`, each with its words."""
         return [
             (self._reach(), "reach of 90% intervals of shares to either side"),
-            (self._reach(noise=False), "of which by chance alone, which no epsilon makes smaller"),
+            (
+                self._reach(noise=False, errors=False),
+                "of which by chance alone, which no epsilon makes smaller",
+            ),
             *self._of_topics(),
-            (self._reach(apart=True), BETWEEN),
+            (self._reach(errors=False, apart=True), BETWEEN),
             *self._of_noise(),
         ]
 
@@ -130,29 +137,51 @@ class GroupForecast(NamedTuple):
     @property
     def are_narrow(self) -> bool:
         """True if no interval of the topics found is wider than their average share."""
-        return 2 * max(self._reaches(noise=True, apart=False)) <= 1 / len(self.topics)
+        return 2 * max(self._reaches(self._ends)) <= 1 / len(self.topics)
 
-    def _reach(self, *, noise: bool = True, apart: bool = False) -> str:
-        """Range over topics of how far 90 % intervals reach; without `noise` by chance alone.
+    def blurs(self) -> bool:
+        """Return True if intervals of the topics found are on average wider at any epsilon."""
+        return 2 * self._least_reach() > 1 / len(self.topics)
 
-        Those of two groups `apart` are of their difference, but for errors of topics.
-        """
-        reaches = self._reaches(noise=noise, apart=apart)
+    def _least_reach(self, *, errors: bool = True) -> float:
+        """Average over topics of the least that intervals reach at any epsilon."""
+        return fmean(self._reaches(self._ends[:1], noise=False, errors=errors))
+
+    def on_width(self) -> str:
+        """Say how far intervals reach if they are wider than the average share, and why; or ""."""
+        if self.are_narrow:
+            return ""
+        likely, reach = "may reach up to", max(self._reaches(self._ends))
+        why = "by noise, chance, and errors of topics together"
+        if self.blurs():
+            likely, reach = "will reach about", self._least_reach()
+            by_chance = self._least_reach(errors=False)
+            why = "few texts are in each" if 2 * by_chance**2 > reach**2 else HARD
+            why = f"whatever epsilon they get, as {why}"
+        return WIDE.format(likely, 100 * min(reach, 1), why, 100 / len(self.topics))
+
+    def _reach(self, *, noise: bool = True, errors: bool = True, apart: bool = False) -> str:
+        """Range over topics of how far 90 % intervals reach; options as of `_reaches`."""
+        reaches = self._reaches(self._ends, noise=noise, errors=errors, apart=apart)
         return _range(min(reaches), max(reaches))
 
-    def _reaches(self, *, noise: bool, apart: bool) -> list[float]:
-        """Reaches of 90 % intervals for each topic and each of `_ends`; options as of `_reach`."""
+    def _reaches(
+        self, ends: Sequence[float], *, noise: bool = True, errors: bool = True, apart: bool = False
+    ) -> list[float]:
+        """Reaches of 90 % intervals for each topic and each factor of `ends`, by chance.
+
+        Without `noise` no epsilon makes them smaller; `errors` are those of topics. Those of two
+        groups `apart` are of their difference.
+        """
         of_noise, reaches = self._noise_of_shares() * noise, []
         for factor, deviation, mixed, hidden in self.topics:
-            if apart:
-                mixed = hidden = 0.0
             chance = self.shares.expected_chance(self.n_units, deviation)
             reaches += [
                 LEVEL_REACH
                 * math.sqrt(1 + apart)
-                * math.hypot(of_noise * factor * times, chance * math.sqrt(times), noise * mixed)
-                + noise * hidden
-                for times in self._ends
+                * math.hypot(of_noise * factor * times, chance * math.sqrt(times), errors * mixed)
+                + errors * hidden
+                for times in ends
             ]
         return reaches
 

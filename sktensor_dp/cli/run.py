@@ -496,6 +496,10 @@ class Run:
         """Return True if nothing useful can be expected."""
         return self.verdict() not in HOPEFUL
 
+    def why_blurred(self) -> str:
+        """Say why what an earlier run found leaves nothing useful to pay for; "" if it does not."""
+        return ""
+
     def verdict_by_guess(self) -> str:
         """Verdicts by sizes that were guessed, if these decide; "" where no size is guessed."""
         return ""

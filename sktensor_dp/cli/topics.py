@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ from sktensor_dp.cli.topic_tables import (
 from sktensor_dp.cli.written_tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_epsilon, least_number
-from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataError
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
@@ -164,10 +165,6 @@ class Topics(Run):
                 "Of the topics of the finished run in this folder none can be seen above the noise,"
                 " or there is one alone: their shares say nothing. --again learns all anew. "
                 "Nothing was spent."
-            )
-        if self.used.adds and (mostly_hidden := self._mostly_hidden(self.models["topics"])):
-            raise NotEnoughDataError(
-                f"{mostly_hidden}. Nothing was spent. To pay for such shares all the same: --anyway"
             )
 
     def steps(self) -> list[tuple[str, float]]:
@@ -372,8 +369,8 @@ class Topics(Run):
         if self._has_groups():
             expected = self._of_groups()
             k = len(expected.topics) if self.used.adds else self.options.topics
-            verdict = self.verdict() if self.used.adds else ""
-            of_groups = [expected.in_words(k, verdict), *self._listed_groups.doubts()]
+            found = (self.verdict(), self._doubt()) if self.used.adds else ("", "")
+            of_groups = [expected.in_words(k, *found), *self._listed_groups.doubts()]
         if self.used.adds:  # topics are those of an earlier run
             return [self.models["topics"].in_brief, *of_groups]
         of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
@@ -495,28 +492,41 @@ class Topics(Run):
         none = "no shares by group were made, nor paid for"
         if math.isinf(cached_noise_of_seen(model)):
             return f"So {none}; that epsilon is left."
-        why = self._mostly_hidden(model)
-        if not (why or self.options.anyway or self._shows(cached_noise_of_seen(model))):
+        why = self._blurred()
+        if not self._shows(cached_noise_of_seen(model)):
             why = (
                 f"{LIKELY_FEW.capitalize()} {self.unit}s for shares by group: noise would move "
                 f"those of topics found by {self._of_groups().moved(1, 1)} or more"
             )
-        if not why:
+        if self.options.anyway or not why:
+            if doubt := self._doubt():
+                warn(f"{doubt}.", DoubtfulParameterWarning, stacklevel=1)
             return ""
         return (
             f"{why}, so {none}. The same command with --anyway pays for them alone, by the epsilon "
             f"{self.models['shares'].epsilon:.2g} that is left."
         )
 
-    def _mostly_hidden(self, model: PrivateSpectralLDA) -> str:
-        """Say by how much hidden topics blur shares if they hold over half of the words."""
-        hidden, moved = share_of_hidden(model)
-        if hidden <= 0.5 or self.options.anyway:
-            return ""
-        return (
-            f"Topics that noise hides hold {hidden:.0%} of the words and may be mixtures of those "
-            f"seen, so shares by group of these would be off by up to {moved:.0%} beside noise"
-        )
+    def why_blurred(self) -> str:
+        """Say why shares by group of topics found before would say little, at any epsilon."""
+        why = self._blurred() if self.used.adds else ""
+        return why and f"{why}."
+
+    def _blurred(self) -> str:
+        """Say by how much hidden topics, or errors of topics, blur shares of those found; or ""."""
+        hidden, moved = share_of_hidden(self.models["topics"])
+        if hidden > 0.5:
+            return (
+                f"Topics that noise hides hold {hidden:.0%} of the words and may be mixtures of "
+                f"those seen, so shares by group of these would be off by up to {moved:.0%} beside "
+                "noise"
+            )
+        of_groups = self._of_groups()
+        return of_groups.on_width() if of_groups.blurs() else ""
+
+    def _doubt(self) -> str:
+        """Say why shares of topics found would say little, or may, at this epsilon; or ""."""
+        return self._blurred() or self._of_groups().on_width()
 
     def on_hidden(self) -> list[str]:
         """Add why shares by group are not made, where noise hides topics or would hide shares."""

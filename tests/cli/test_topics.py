@@ -24,7 +24,6 @@ from sktensor_dp.cli.group_forecast import (
     FEW_TEXTS,
     NOISE_FACTORS,
     UNEVEN_TEXTS,
-    WIDE,
     GroupForecast,
     TopicError,
 )
@@ -455,10 +454,36 @@ def test_shares_are_enough_where_their_intervals_are_no_wider():
     four = [TopicError(1.0, 0.5)] * 4
     good = GroupForecast(TopicShares([*range(2)], epsilon=4.0), four, 20_000, False, 0)
     assert good.are_narrow
-    blurred = good._replace(topics=[*four[:3], TopicError(1.0, 0.5, mixed=0.08)])
+    one_wide = good._replace(topics=[*four[:3], TopicError(1.0, 0.5, mixed=0.08)])
+    assert "may reach up to 13 points to either side by noise, chance, and" in one_wide.on_width()
+    assert not one_wide.blurs()
+    blurred = good._replace(topics=[TopicError(1.0, 0.5, mixed=0.08)] * 4)
     assert not blurred.are_narrow
-    assert WIDE in blurred.in_words(4, "may be enough")
-    assert WIDE not in good.in_words(4, "enough")
+    # Errors of topics reach 1.645 * 8 points, chance a seventh of a point: no epsilon helps.
+    assert blurred.blurs()
+    reach = (
+        "Intervals of shares by group will reach about 13 points to either side whatever epsilon"
+    )
+    assert blurred.on_width().startswith(f"{reach} they get, as topics are hard to tell apart (")
+    assert "(shares are 25 points on average; " in blurred.on_width()
+    assert blurred.on_width() in blurred.in_words(4, "may be enough", blurred.on_width())
+    noisy = good._replace(shares=TopicShares([*range(2)], epsilon=0.001))
+    assert noisy.on_width().startswith("Intervals of shares by group may reach up to ")
+    few = good._replace(n_units=20)
+    assert "whatever epsilon they get, as few texts are in each" in few.on_width()
+    assert not noisy.blurs()
+    assert not good.blurs()
+    assert good.on_width() == ""
+
+
+@pytest.mark.parametrize("texts", ["auto", 20])
+def test_a_pessimistic_guess_of_texts_of_persons_stops_no_shares(texts):
+    shares = TopicShares([*range(4)], texts_per_person=texts, epsilon=4.0)
+    bound = 20 if texts == 20 else 0
+    persons = GroupForecast(shares, [TopicError(1.0, 0.5)] * 3, 130, True, bound)
+    # By chance of one text of each person 1.645 * 0.5 * (4 / 130) ** 0.5, or 14 of 33 points.
+    assert not persons.are_narrow
+    assert not persons.blurs()
 
 
 def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, tmp_path):
@@ -887,6 +912,38 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
 def spent(folder: Path) -> Counter[str]:
     """Number of charges of each kind of fit in a folder."""
     return Counter(one.spender for one in BudgetAccountant(path=folder / LEDGER).entries)
+
+
+def test_shares_whose_intervals_would_be_wide_at_any_epsilon_are_paid_for_on_consent_alone(
+    command, dated, tmp_path, monkeypatch
+):
+    asked = ("topics", dated, "--text", "post", "--person", "author", *SMALL[:-1], "--epsilon", 8)
+    alike = (np.array([0.16, 0.16]), np.zeros(2))  # of shares of 50 points; 1.645 * 16 = 26.3
+    monkeypatch.setattr("sktensor_dp.cli.group_forecast.errors_of_topics", lambda _: alike)
+    wide = (
+        "Intervals of shares by group will reach about 26 points to either side whatever epsilon "
+        "they get, as topics are hard to tell apart (shares are 50 points on average; "
+    )
+    folder = tmp_path / "private-topics"
+    said = command(*asked, *BY)
+    assert wide in said.err
+    assert "so no shares by group were made, nor paid for. The same command with" in said.err
+    assert "average shares" not in said.out
+    before = spent(folder)
+    assert before["TopicShares"] == 0
+    assert wide in (folder / "topics.html").read_text("utf-8")
+    # The finished folder says so, too, and asks for the same consent.
+    assert wide in " ".join(command(*asked, *BY, "--forecast").err.split())
+    stopped = command(*asked, *BY, status=2).err
+    assert wide in stopped
+    assert "told better). Nothing was spent. To go on all the same: --anyway" in stopped
+    assert spent(folder) == before
+    for output in ("private-topics", "fresh"):
+        done = command(*asked, *BY, "--anyway", "--no-check", "--output", output)
+        assert f"warning: {wide}" in done.err
+        assert wide in (tmp_path / output / PAGES[0]).read_text("utf-8")
+        assert "average shares" in done.out
+    assert spent(folder)["TopicShares"] == spent(tmp_path / "fresh")["TopicShares"] > 0
 
 
 def test_shares_that_noise_would_hide_are_left_out_and_the_same_command_can_add_them(
