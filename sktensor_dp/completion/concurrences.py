@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.completion.hidden_axes import HiddenAxes, mixture
-from sktensor_dp.completion.row_parts import posterior_of_parts
+from sktensor_dp.completion.row_parts import concurrences_by_parts
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.largest_of_noise import beyond_noise, edge_of_noise
 
@@ -32,7 +32,7 @@ class Concurrences:
     # is 1 s'. As effects have mean 0, J - 1 s' does for J.
 
     excess: Floats  # (n_rows, n_rows): J - 1 s'; near eigenvalues of 1 units compare nothing
-    variances: Floats  # (n_rows,): by noise, of each number in a row of `excess`
+    variances: Floats  # (n_rows,): of noise of a row of `excess`, were it not averaged with columns
     hidden: HiddenAxes | None = None  # None if there are none, or without noise
     is_known: bool = True  # False if noise may hide axes that nobody compares, as notes then say
 
@@ -50,7 +50,7 @@ class Concurrences:
             return cls(beyond / weights[:, None], np.zeros(len(sums)))
         # A mean with the transpose has half the variance of noise, and concurrences beyond chance
         # are nearly symmetric.
-        found, left = posterior_of_parts((beyond + beyond.T) / 2, weights, sigma)
+        found, left = concurrences_by_parts((beyond + beyond.T) / 2, weights, sigma)
         # Over roots of weights, an eigenvalue of 1 says that nobody compares rows along its axis.
         # Lower those that are nearer to 1 than their noise.
         roots = np.sqrt(weights)
@@ -101,9 +101,9 @@ def solved(
 
     `noise` and `sampling` (n_rows,) are variances, the latter by entries of rows; `mixed` are other
     covariances of errors. Along each axis of independent errors, effects have a prior variance
-    between `least` and `largest`, log-uniform; or `least`, if it is the larger. With `largest` all
-    rows of an axis differ alike; of others it is less, so that no row varies by more. The last
-    value is the log likelihood.
+    between `least` and a most, log-uniform: ``largest / n_rows / max(axis ** 2)``, so that no row
+    of the axis varies by more than `largest / n_rows`, and `least` at least. The last value is the
+    log likelihood.
     """
     noise, sampling = (np.minimum(v, LARGEST_ERROR * least) for v in (noise, sampling))
     # Entries that show little of an effect vary as little.
@@ -142,8 +142,8 @@ def solved_by_laws(
     by_law = []
     for excess in hidden.laws():
         shown, at = _shown(excess, part), start
-        # Errors of far effects mix into an axis. How far they are is known once it is solved:
-        # solve, count them, and solve again.
+        # Errors of far effects mix into an axis. Solve with those of `start`, then again with those
+        # of the mean of `start` and the solution.
         for _ in range(2):
             mixed = hidden.mixed(at - middle, part)
             found = solved(shown, seen(shown), noise, sampling, least, largest, mixed)

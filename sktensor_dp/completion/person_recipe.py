@@ -105,8 +105,8 @@ class Levels:
 
         Both are for units with several values, a fraction `several` of those with any: a share of
         them varies, all alike, and the others do not. `at` is the number of standard errors that
-        are added to the root and taken from the share. At 0 the root is a posterior mean, and the
-        share is shrunk to 1.
+        are added to the root and taken from the root of the share. At 0 the root is a posterior
+        mean, and the share is shrunk to 1.
         """
         # In units of half the range. Order 1 releases no mean deviation: the share is then 1.
         share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)
@@ -249,13 +249,13 @@ def release_rounds(
     n_sweeps = plan.n_sweeps
     for place, of_mode in enumerate(biases):
         if plan.with_concurrences[place] and not plan.in_doubt[place]:
-            n_sweeps -= release_concurrences(of_mode, plan, ConcurrencePayment(by_own=True))
-    more = [0.0] * len(biases)  # budgets of concurrences that are not released
+            of_mode.release_concurrences()
+    more = [0.0] * len(biases)  # budgets of concurrences that these do not use
     for n_left in reversed(range(plan.n_rounds)):
         for place, of_mode in enumerate(biases):
             is_first = n_left == plan.n_rounds - 1
             of_mode.release(biases, n_left + more[place], plan.uses_by_mode[place])
-            if is_first and plan.in_doubt[place]:
+            if is_first and plan.with_concurrences[place]:
                 weight, rows_each = of_mode.weight_and_rows_each()
                 payment = plan.payment_for_concurrences(
                     place, len(of_mode.shares), weight, rows_each
@@ -281,7 +281,8 @@ def release_concurrences(bias: SharedBiases, plan: PersonPlan, payment: Concurre
     """
     n_sweeps = payment.n_sweeps
     if payment.by_own:
-        bias.release_concurrences()
+        if not bias.has_concurrences:
+            bias.release_concurrences()
         if bias.is_kept_to and plan.noise_of_concurrences() > 0:
             n_sweeps = plan.sweeps_for_concurrences
     if n_sweeps > 0:

@@ -441,7 +441,7 @@ class PersonPlan:
             return ConcurrencePayment(by_own=False)
         for n_sweeps in sorted({0, self.sweeps_for_concurrences}):
             noise = self.noise_of_concurrences(n_sweeps)
-            # The weight that a release shows has noise, too: where sweeps may pay, leave room.
+            # The weight may be a released one: where sweeps may pay, leave room for its noise.
             least = weight - 2 * noise * n_rows if self.seeks_components else weight
             if stand_out(least, n_rows, noise):
                 return ConcurrencePayment(by_own=n_sweeps == 0, n_sweeps=n_sweeps)

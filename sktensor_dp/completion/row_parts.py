@@ -14,10 +14,11 @@ TINY = 1e-130
 N_STEPS = 30
 
 
-def posterior_of_parts(beyond: Floats, weights: Floats, sigma: float) -> tuple[Floats, float]:
+def concurrences_by_parts(beyond: Floats, weights: Floats, sigma: float) -> tuple[Floats, float]:
     """Posterior mean of concurrences `beyond` chance, and the part of noise that it leaves.
 
-    The symmetric sums (n_rows, n_rows) have noise of deviation `sigma` on the diagonal. The prior:
+    The sums (n_rows, n_rows) are symmetric, with noise of deviation ``sigma / sqrt(2)`` off the
+    diagonal and 0 on it. The prior:
     two rows of `weights` v and w have v w times a rate of their parts, plus a departure. By method
     of moments, the sums between rows and parts tell the variance of departures: where it is far
     above noise, as in chains, the posterior is that without parts.
@@ -30,8 +31,8 @@ def posterior_of_parts(beyond: Floats, weights: Floats, sigma: float) -> tuple[F
         parts @ _rates(parts, *_weighted(beyond, weights)) @ parts.T
     )
     np.fill_diagonal(by_parts, 0.0)
-    # Rates hold for whole parts, so departures of sums between a row and a part decide whether the
-    # row has what its part has of an effect that is the same in a part.
+    # Split departures: `within`, which sum to 0 between any row and any part, and the rest, by
+    # which a row's ties to whole parts depart from those of its part.
     others = np.eye(n_rows) - parts @ np.linalg.pinv(parts)
     departures = beyond - by_parts
     within = others @ departures @ others
@@ -45,7 +46,7 @@ def posterior_of_parts(beyond: Floats, weights: Floats, sigma: float) -> tuple[F
 
 
 def _without_noise(symmetric: Floats, sigma: float) -> Floats:
-    """Matrix without the eigenvalues that noise of deviation `sigma` explains, or their noise."""
+    """Matrix of eigenvalues beyond noise of deviation `sigma`, less what noise adds to them."""
     values, axes = np.linalg.eigh(symmetric)
     return np.asarray((axes * np.sign(values) * beyond_noise(np.abs(values), sigma)) @ axes.T)
 
@@ -53,7 +54,7 @@ def _without_noise(symmetric: Floats, sigma: float) -> Floats:
 def _parts(beyond: Floats, weights: Floats, sigma: float) -> Floats:
     """Posterior probabilities (n_rows, n_parts) that a row is of a part, by EM (mean field).
 
-    There is one part more than positive eigenvalues beyond noise.
+    There is at most one part more than positive eigenvalues beyond noise.
     """
     values, axes = np.linalg.eigh(beyond)
     is_found = values > edge_of_noise(sigma, len(values))

@@ -223,6 +223,11 @@ class SharedBiases:
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
         self._moments = np.ones((2, len(zeros)))
 
+    @property
+    def has_concurrences(self) -> bool:
+        """True if it is released how units compare rows."""
+        return self._compared_rows is not None
+
     def release_concurrences(self, pooled: int = 1, paid_by: type[Query] = RowConcurrences) -> None:
         """Release how units compare rows, by which effects are then fitted.
 
@@ -371,8 +376,8 @@ class SharedBiases:
     def _tells_differences(self) -> bool:
         """True if errors of differences are known: units compare most rows, or it is known how.
 
-        Never for modes of more than `MOST_CONCURRENT` rows. Also where most weight is of units with
-        one row, as notes on the fit then say.
+        True also for two rows, and where most weight is of units with one row, as notes on the fit
+        then say; but false for modes of more than `MOST_CONCURRENT` rows.
         """
         n_rows = len(self.shares)
         if n_rows > MOST_CONCURRENT:
@@ -832,7 +837,7 @@ class SharedBiases:
     ) -> tuple[Floats, Floats]:
         """Mean clipped residual of each row for effects `shifts` beyond `about`, and its slope.
 
-        Values of units that vary have these `deviations`, and their sums are made `shorter`.
+        Residuals of units that vary have these `deviations`, and their sums are made `shorter`.
         """
         mean, slopes = mean_response(clip, shifts, deviations)
         # If all values are at the bounds, mean clipped residuals are linear in shifts at any clip.
@@ -915,7 +920,7 @@ def add_errors_of_deviation(
 
 
 def _share_of_second(releases: Sequence[EffectRelease], blocks: Floats) -> float:
-    """Share of the second block in all weight; 0 if noise may be why it is more than half.
+    """Share of the second block in all weight, if it is clearly more than half; else 0.
 
     Weights of the blocks are multiplied by `blocks` (2,).
     """

@@ -1,4 +1,4 @@
-"""Means and variances of one group, of rows scaled down to `data_norm` and not clipped more."""
+"""Means and variances of one group, of rows scaled to `data_norm`, few of which are clipped."""
 
 import math
 from dataclasses import replace
@@ -68,7 +68,9 @@ def release_filled(
     means = projected(at + moves - bend.expected, errors_of_moves**2, radius)
     moved = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
     # Means of rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share
-    # that has it. So this bounds how far noise of covariances moves a mean by filled cells.
+    # that has it: times their part 1 - s, over s as steps repeat it, and over 2^(1/2) for
+    # covariances off the diagonal. So this bounds how far noise of covariances moves a mean by
+    # filled cells.
     of_filling = np.sqrt(before * (1 - shares) / shares / 2) * noise.shape
     # True over fitted deviation, with what noise may hide of the true one.
     largest_variances = before + np.hypot(np.maximum(beyond, 0.0), noise_of_variances)
@@ -91,8 +93,8 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
     Released means of filled rows are moved by these times the share of observed cells, which has
     noise, too. A priori moves have the `variances` (d,) of columns.
     """
-    # Missing shares m are shrunk to m (2 - kept), less than by `Cells.by_missing`: where few cells
-    # are observed, each counts.
+    # Released shares of missing cells are shrunk to kept (2 - kept) of themselves, less than to the
+    # part kept as in `Cells.by_missing`: where few cells are observed, each counts.
     missing = (2 - rows.cells.kept_fractions) * (1 - rows.cells.observed)
     centre, noise = np.maximum(1 - missing, LEAST_SHARE), rows.noise_of_shares
     low, high = ndtr((LEAST_SHARE - centre) / noise), ndtr((1 - centre) / noise)
@@ -111,7 +113,7 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
 def _bend(
     rows: "_FilledRows", plan: MixturePlan, model: Gaussians, radius: float, n_rows: int
 ) -> Bend:
-    """Errors of means by lines that fill cells beyond, or far from, the ends of their columns.
+    """Errors of means by straight lines that fill cells of columns with ends.
 
     Columns are taken to be scaled to [-1, 1], if rows are no longer than such ones.
     """

@@ -13,8 +13,8 @@ from sktensor_dp.tensor.arrays import Floats
 # with what decides whether it is missing.
 NORMAL = ndtri((np.arange(400) + 0.5) / 400)
 CORRELATIONS = (np.arange(40)[:, None] + 0.5) / 20 - 1
-# Largest share of missing cells, over that of a column, of columns that fill it: if rows drop out,
-# half of those that lack the column have these.
+# A column is filled by columns that lack at most this fraction of the cells that it lacks: if rows
+# drop out, half of the rows without it have the others.
 FEWER = 0.5
 # Part of an error that depends on the form of a dropout with the same sum of filled values.
 BY_FORM = 1 / 3

@@ -256,8 +256,8 @@ def shared_effects(
 
     Moments (2, n_rows) are posterior means of weights and of their squares.
     `sums` and `weights` (n_rows,) have noise of deviation `noise_std`; `effect_variance` is the
-    prior variance that EM starts from. `half` is half the width of the range of values, and `middle`
-    the mean of rows of effect 0 less the middle of that range.
+    prior variance that EM starts from. `half` is half the width of the range of values, and
+    `middle` the mean of rows of effect 0 less the middle of that range.
     """
     # For row i there are W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise. Clipped residuals r
     # have mean response * (b_i - about_i) and deviation `spread`, and the sum of the squares of

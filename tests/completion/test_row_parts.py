@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.completion.row_parts import posterior_of_parts
+from sktensor_dp.completion.row_parts import concurrences_by_parts
 
 
 def concurrences_beyond_chance(near, weights):
@@ -31,7 +31,7 @@ def test_noise_within_parts_is_taken_off(shares, seed):
     weights = 150.0 * np.array(shares)[parts]
     beyond = concurrences_beyond_chance(np.equal.outer(parts, parts), weights)
     seen = noisy(beyond, 10.0, rng)
-    found, left = posterior_of_parts(seen, weights, 10.0)
+    found, left = concurrences_by_parts(seen, weights, 10.0)
     assert np.linalg.norm(found - beyond) < np.linalg.norm(seen - beyond) / 4
     assert left < 0.5
     # Hardly any row has more of a part than others of its own part have.
@@ -46,7 +46,7 @@ def test_chains_have_no_parts(seed):
     n, rng = 24, np.random.default_rng(seed)
     weights, rows = np.full(n, 400.0), np.arange(n)
     beyond = concurrences_beyond_chance(np.abs(np.subtract.outer(rows, rows)) <= 2, weights)
-    _, left = posterior_of_parts(noisy(beyond, 10.0, rng), weights, 10.0)
+    _, left = concurrences_by_parts(noisy(beyond, 10.0, rng), weights, 10.0)
     assert left > 0.95
 
 
@@ -55,6 +55,6 @@ def test_rows_by_chance_have_one_part(seed):
     weights = rng.uniform(100, 400, n)
     beyond = concurrences_beyond_chance(np.ones((n, n)), weights)
     seen = noisy(beyond, 10.0, rng)
-    found, left = posterior_of_parts(seen, weights, 10.0)
+    found, left = concurrences_by_parts(seen, weights, 10.0)
     assert np.linalg.norm(found - beyond) < np.linalg.norm(seen - beyond) / 2
     assert left == 1

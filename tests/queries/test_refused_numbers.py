@@ -76,11 +76,11 @@ WRONG = [
     (lambda: about(FIRST).total(SLICES), "those of the shared modes"),
     *((lambda part=part: about(FIRST, replace(SECOND, **{part: np.ones(2)})).total(SLICES),
        "those of the shared modes") for part in ("means", "variances", "popularity")),
-    (lambda: replace(FACTORS, components=np.ones((22, 2))), "a row for each of at most"),
+    (lambda: replace(FACTORS, components=np.ones((22, 2))), "one row per cell of a unit, 21 by"),
     (lambda: replace(FACTORS, components=np.full((21, 2), 1e21)), "within 1e\\+20 scales"),
     (lambda: replace(FACTORS, about=replace(FACTORS.about, noise_variance=0.0)),
      "noise_variance must be from"),
-    (lambda: factor_sums((MOST_CELLS + 1,)), "at most 16384 cells"),
+    (lambda: factor_sums((MOST_CELLS + 1,)), "at most 16384; got 16385"),
     (lambda: factor_sums((3, 7)).total(SLICES), "shape must be that of the data"),
     *((lambda limits=limits: of_range(limits), "bounds must") for limits in (
         (1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-1.7e308, 1.7e308))),
