@@ -598,7 +598,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         -----
         NotEnoughDataWarning
             If a column has no intervals, if possible tails make intervals over twice as wide, if
-            noise hides groups, or if most rows lack a column, or noise may hide that they do.
+            noise hides groups, or if most rows lack a column, or noise may hide that they do, or if
+            rows of one group lack a column and noise is large.
 
         Raises
         ------
@@ -625,8 +626,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
           are missing, beyond noise, and with the last steps of one group. Where cells are missing
           for values that are seen, as by dropout, noise leaves steps unfinished. What their second
           half moved is counted: of 90% intervals 8 or 9 in 10 hold, but 7 of fewer than 1,500 rows
-          with an epsilon of 2, or with little epsilon of a column that most rows lack. Where they
-          are missing for values that are not seen, intervals are for rows with the column.
+          with an epsilon of 2, or with little epsilon of a column that a third of the rows lack.
+          Where they are missing for values that are not seen, intervals are for rows with the
+          column.
         - Lines that fill cells err where a score has a floor or a ceiling. Means of one group are
           moved by that, and intervals count the rest, for normal columns clipped to [-1, 1], as
           :func:`~sktensor_dp.scale_by_ranges` gives them, if ``data_norm`` is at most the root of
