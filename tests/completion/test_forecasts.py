@@ -211,8 +211,8 @@ def test_a_forecast_begins_with_rank_0_where_a_search_makes_all_worse():
     assert [said.seeks_components for said in sought] == [False, True, True]
     errors = [said.change_error for said in sought]
     assert errors[0] > 1.5 * errors[1] > 2 * errors[2]
-    is_better = [str(said).startswith("rank=0 is better here: no compon") for said in sought]
-    assert is_better == [False, True, True]
+    # To print a forecast of three modes takes seconds, as it says what would help.
+    assert str(sought[1]).startswith("rank=0 is better here: no components are expected")
     alone = [said.alone.change_error for said in sought[1:]]
     assert all(a < error < 1.3 * a for error, a in zip(errors[1:], alone, strict=True))
 
