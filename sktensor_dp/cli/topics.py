@@ -391,8 +391,11 @@ class Topics(Run):
 
     def is_likely(self) -> bool:
         """Return True if half of all runs see most topics, or an earlier run found them."""
-        sees = self.used.adds or self.forecast().chance(most_of(self.options.topics)) >= 0.5
-        return super().is_likely() and sees
+        return super().is_likely() and (self.used.adds or self._sees_most())
+
+    def _sees_most(self) -> bool:
+        """Return True if half of all runs see most topics."""
+        return self.forecast().chance(most_of(self.options.topics)) >= 0.5
 
     def sought(self) -> str:
         """Say with which epsilon or number half of all runs see most topics, and what is enough."""
@@ -415,8 +418,7 @@ class Topics(Run):
 
     def _least_epsilon(self) -> float | None:
         """Least epsilon with which half of all runs see most topics."""
-        most = most_of(self.options.topics)
-        return least_epsilon(lambda x: self.changed(epsilon=x).forecast().chance(most) >= 0.5)
+        return least_epsilon(lambda x: self.changed(epsilon=x)._sees_most())
 
     def _of_groups(self) -> GroupForecast:
         """Forecast of shares by group, of the topics found or of those asked for."""
@@ -492,14 +494,14 @@ class Topics(Run):
         none = "no shares by group were made, nor paid for"
         if math.isinf(cached_noise_of_seen(model)):
             return f"So {none}; that epsilon is left."
-        why = self._blurred()
+        why = blurred = self._blurred()
         if not self._shows(cached_noise_of_seen(model)):
             why = (
                 f"{LIKELY_FEW.capitalize()} {self.unit}s for shares by group: noise would move "
                 f"those of topics found by {self._of_groups().moved(1, 1)} or more"
             )
         if self.options.anyway or not why:
-            if doubt := self._doubt():
+            if doubt := blurred or self._of_groups().on_width():
                 warn(f"{doubt}.", DoubtfulParameterWarning, stacklevel=1)
             return ""
         return (

@@ -1,6 +1,7 @@
 """Panels: each unit stays in some neighbouring rows of a mode, which decides errors of effects."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -23,6 +24,13 @@ from sktensor_dp.tensor.arrays import Floats
 N_DRAWS = 9
 # Number of units with each set of rows whose entries are drawn.
 N_UNITS = 200
+
+
+class Draw(NamedTuple):
+    """Concurrences by a draw of noise, and a draw of errors of effects."""
+
+    concurrences: Concurrences
+    errors: Floats  # (2, n_rows): by entries and by noise, of deviation 1
 
 
 class ErrorsOfRow(NamedTuple):
@@ -69,6 +77,7 @@ class Panel:
         """Share of units that have entries in one row alone."""
         return float(np.mean(np.count_nonzero(self._counts, axis=1) == 1))
 
+    @cached_property
     def concurrences(self) -> Floats:
         """Expected sums (n_rows, n_rows) of `RowConcurrences`."""
         counts = self._counts
@@ -80,32 +89,40 @@ class Panel:
 
     def is_known(self, plan: PersonPlan) -> bool:
         """True if a fit measures, beyond noise, how units compare rows of the last mode."""
-        payment, total = self.payment(plan), float(self.concurrences().sum())
-        noise = math.inf
+        payment, noise = self.payment(plan), math.inf
         if payment.is_released:
             noise = plan.noise_of_concurrences(payment.n_sweeps)
-        return stand_out(total, self.n_rows, noise)
+        return stand_out(float(self.concurrences.sum()), self.n_rows, noise)
 
     def payment(self, plan: PersonPlan) -> ConcurrencePayment:
         """Say what pays for how units compare rows of the last mode, which they keep to."""
-        total = float(self.concurrences().sum())
+        total = float(self.concurrences.sum())
         payment = plan.payment_for_concurrences(
             len(plan.in_doubt) - 1, self.n_rows, total, rows_each=0.0
         )
-        if not payment.by_own or plan.noise_of_concurrences() == 0:
-            return payment
-        return payment._replace(n_sweeps=plan.sweeps_for_concurrences)
+        return plan.payment_if_kept(payment)
 
-    def variances(self, errors: ErrorsOfRow, sigma: float, assumed: Assumed) -> Floats:
+    def draws(self, sigma: float) -> list[Draw]:
+        """Draw concurrences as a release with noise of deviation `sigma` shows them."""
+        rng, found, expected = np.random.default_rng(0), list[Draw](), self.concurrences
+        for _ in range(N_DRAWS):
+            sums = expected + sigma * rng.standard_normal(expected.shape)
+            np.fill_diagonal(sums, 0.0)
+            # Weights of rows have far less noise than the sums that concurrences add up to.
+            known = Concurrences.of_sums(sums, sigma, expected.sum(axis=1))
+            found.append(Draw(known, rng.standard_normal((2, self.n_rows))))
+        return found
+
+    def variances(self, errors: ErrorsOfRow, draws: Sequence[Draw], assumed: Assumed) -> Floats:
         """Error variances (n_rows,), in squared widths of bounds, that a fit of a trend will state.
 
-        Those of any two rows add up to that of their difference, or to more. `sigma` is the
-        deviation of noise in concurrences.
+        Those of any two rows add up to that of their difference, or to more. They are medians over
+        `draws` of noise.
         """
         several, alone = errors.blocks[:, None] * self.weights()
         part = several / (several + alone)
         relative = (several + alone) / np.mean(several + alone)
-        trend, expected = np.linspace(-1.0, 1.0, self.n_rows), self.concurrences()
+        trend, expected = np.linspace(-1.0, 1.0, self.n_rows), self.concurrences
         fit = _Fit(
             part=part, noise=errors.noise / relative**2,
             sampling=errors.sampling / relative,
@@ -113,13 +130,7 @@ class Panel:
             prior=self.n_rows * kernel_defaults.LEVEL_VARIANCE * assumed.about_biases,
             shown=Concurrences.of_sums(expected, 0.0, expected.sum(axis=1)).shown(part),
         )  # fmt: skip
-        rng, found = np.random.default_rng(0), list[Floats]()
-        for _ in range(N_DRAWS):
-            sums = expected + sigma * rng.standard_normal(expected.shape)
-            np.fill_diagonal(sums, 0.0)
-            # Weights of rows have far less noise than the sums that concurrences add up to.
-            estimated = Concurrences.of_sums(sums, sigma, expected.sum(axis=1))
-            found.append(fit.variances(estimated, rng))
+        found = [fit.variances(draw) for draw in draws]
         own = fit.noise + fit.sampling
         more = np.maximum(np.median(found, axis=0) - own, 0.0)
         return np.asarray(assumed.shrunk(list(own + errors.by_clips))) + more
@@ -149,9 +160,9 @@ class _Fit:
     prior: float  # variance of effects along an axis, at least
     shown: Floats  # (n_rows, n_rows): that of `Concurrences` without noise
 
-    def variances(self, known: Concurrences, rng: np.random.Generator) -> Floats:
+    def variances(self, draw: Draw) -> Floats:
         """Error variances (n_rows,) by noisy concurrences."""
-        own, noise = rng.standard_normal((2, len(self.part)))
+        known, (own, noise) = draw
         seen = self.shown @ (self.trend + own * np.sqrt(self.sampling))
         seen += noise * np.sqrt(self.noise)
         # Rounds are about effects found so far.

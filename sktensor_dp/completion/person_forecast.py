@@ -1,6 +1,7 @@
 """Expected errors of completions where units are persons, from public numbers alone."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ from sktensor_dp.completion.effect_release import (
     weights_of_least_error,
 )
 from sktensor_dp.completion.entry_forecast import Errors
-from sktensor_dp.completion.panel import ErrorsOfRow, Panel
+from sktensor_dp.completion.panel import Draw, ErrorsOfRow, Panel
 from sktensor_dp.completion.plan import (
     Assumed,
     ConcurrencePayment,
@@ -92,13 +93,13 @@ def forecast_person_errors(
         payments[-1] = panel.payment(plan)
     plan = replace(plan, n_sweeps=plan.n_sweeps - sum(of_mode.n_sweeps for of_mode in payments))
     rows, more_rows = _errors_of_rows(each, plan, assumed, weights, payments)
-    noise = None  # of concurrences of the last mode, needed with a panel only
+    draws = None  # of concurrences of the last mode, needed with a panel only
     if panel is not None and payments[-1].is_released:
-        noise = plan.noise_of_concurrences(payments[-1].n_sweeps)
-    if_found, of_change = _bias_variances(rows, noise, assumed, panel)
+        draws = panel.draws(plan.noise_of_concurrences(payments[-1].n_sweeps))
+    if_found, of_change = _bias_variances(rows, draws, assumed, panel)
     biases, explained, by_sweep = if_found, None, False
     if plan.n_sweeps > 0:
-        more_biases, more_of_change = _bias_variances(more_rows, noise, assumed, panel)
+        more_biases, more_of_change = _bias_variances(more_rows, draws, assumed, panel)
         gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
@@ -150,11 +151,11 @@ def _mean_error(
 
 
 def _bias_variances(
-    rows: list["_RowErrors"], noise: float | None, assumed: Assumed, panel: Panel | None
+    rows: list["_RowErrors"], draws: Sequence[Draw] | None, assumed: Assumed, panel: Panel | None
 ) -> tuple[list[float], float]:
     """Error variances of an average row's bias of each shared mode, and of a change.
 
-    The change is from the first row of a `panel` to the last; NaN without one. `noise` is that of
+    The change is from the first row of a `panel` to the last; NaN without one. `draws` are of
     released concurrences of its mode, None if they are not released.
     """
     errors = [
@@ -164,9 +165,9 @@ def _bias_variances(
     variances = assumed.shrunk([math.fsum(of_row[:3]) for of_row in errors])
     if panel is None:
         return variances, math.nan
-    if noise is None:  # fits take rows to be by chance
+    if draws is None:  # fits take rows to be by chance
         return variances, 2 * variances[-1]
-    of_rows = panel.variances(errors[-1], noise, assumed)
+    of_rows = panel.variances(errors[-1], draws, assumed)
     return [*variances[:-1], float(np.mean(of_rows))], float(of_rows[0] + of_rows[-1])
 
 

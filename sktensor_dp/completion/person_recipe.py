@@ -279,15 +279,13 @@ def release_concurrences(bias: SharedBiases, plan: PersonPlan, payment: Concurre
 
     If their own budget shows that units keep to few rows, sweeps pay for a second, better release.
     """
-    n_sweeps = payment.n_sweeps
-    if payment.by_own:
-        if not bias.has_concurrences:
-            bias.release_concurrences()
-        if bias.is_kept_to and plan.noise_of_concurrences() > 0:
-            n_sweeps = plan.sweeps_for_concurrences
-    if n_sweeps > 0:
-        bias.release_concurrences(n_sweeps, SharedFactorSums)
-    return n_sweeps
+    if payment.by_own and not bias.has_concurrences:
+        bias.release_concurrences()
+    if bias.is_kept_to:
+        payment = plan.payment_if_kept(payment)
+    if payment.n_sweeps > 0:
+        bias.release_concurrences(payment.n_sweeps, SharedFactorSums)
+    return payment.n_sweeps
 
 
 def release_rest(biases: Sequence[SharedBiases], plan: PersonPlan, last: Sequence[float]) -> None:

@@ -447,6 +447,12 @@ class PersonPlan:
                 return ConcurrencePayment(by_own=n_sweeps == 0, n_sweeps=n_sweeps)
         return ConcurrencePayment(by_own=False)
 
+    def payment_if_kept(self, payment: ConcurrencePayment) -> ConcurrencePayment:
+        """Let sweeps pay for a second release after one by own budget: units keep to few rows."""
+        if not payment.by_own or self.noise_of_concurrences() == 0:
+            return payment
+        return payment._replace(n_sweeps=self.sweeps_for_concurrences)
+
     @property
     def sweeps_for_concurrences(self) -> int:
         """Number of sweeps that pay for concurrences of a mode, where own budgets are too small."""

@@ -408,7 +408,7 @@ def test_a_further_mode_does_not_make_a_forecast_better(unit_mode):
 
 
 def test_persons_of_few_entries_in_a_panel_compare_fewer_rows():
-    usual, few = (Panel(12, 3, 6000, each).concurrences() for each in (None, 4.0))
+    usual, few = (Panel(12, 3, 6000, each).concurrences for each in (None, 4.0))
     assert 0.3 * usual.sum() < few.sum() < 0.8 * usual.sum()
     model = PrivateCPCompletion(0, bounds=(1, 5), unit_mode=0, epsilon=4.0)
     asked = {"shape": (6000, 30, 12), "stays": 3, "deviation": 0.85, "bias_deviation": 0.3}
