@@ -447,7 +447,7 @@ class Run:
         return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
 
     def codes(self, _column: str) -> Collection[str]:
-        """How missing values of a column are written."""
+        """Forms in which missing values of a column are written."""
         return self.options.missing or MISSING
 
     def columns(

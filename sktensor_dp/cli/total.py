@@ -1,4 +1,4 @@
-"""What all runs of a folder cost together, in numbers and words."""
+"""Cost of all runs of a folder together, in numbers and words."""
 
 from math import isfinite, isinf
 

@@ -376,7 +376,7 @@ def cost_at(epsilon: float, delta: float) -> PrivacyCost:
 
 
 class ConcurrencePayment(NamedTuple):
-    """What pays for concurrences of a shared mode: their own budget, sweeps, or both in turn."""
+    """Budgets that pay for concurrences of a shared mode: their own, sweeps, or both in turn."""
 
     by_own: bool
     n_sweeps: int = 0  # of the search for components

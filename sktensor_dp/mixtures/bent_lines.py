@@ -61,7 +61,7 @@ def bend_of_lines(
 
 
 class _Line(NamedTuple):
-    """What fills cells of a column, less its mean, and averages there; at normal quantiles."""
+    """Values that fill cells of a column, less its mean, and averages there; at quantiles."""
 
     fills: Floats  # (n,)
     averages: Floats  # (n,)

@@ -1,4 +1,4 @@
-"""How far results of an epsilon may move beliefs, in words of everyday odds."""
+"""Beliefs before and after results of an epsilon, in words of everyday odds."""
 
 import math
 from collections.abc import Callable

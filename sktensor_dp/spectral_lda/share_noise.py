@@ -79,7 +79,7 @@ def share_of_hidden(model: Any) -> tuple[float, float]:
 
 
 def common_words(topics: Floats) -> float:
-    """How much of their words the two most alike of some `topics` (k, words) have in common."""
+    """Part of their words that the two most alike of some `topics` (k, words) have in common."""
     pairs = combinations(topics, 2)
     return max((float(np.minimum(one, other).sum()) for one, other in pairs), default=0.0)
 
