@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from sktensor_dp.model_files.container import write_file
 
 # Lists protected files with their SHA-256, then those of raw data.
 MANIFEST = "manifest.json"
@@ -64,14 +65,7 @@ class Manifest:
     def write(self, path: Path) -> None:
         """Write the list into a folder."""
         content = asdict(self) | {"epsilon": str(self.epsilon)}
-        write_whole(path / MANIFEST, json.dumps(content, indent=2) + "\n")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all, whenever the process ends."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
+        write_file(path / MANIFEST, [json.dumps(content, indent=2).encode(), b"\n"])
 
 
 def changed_files(path: Path) -> tuple[int, list[str]]:

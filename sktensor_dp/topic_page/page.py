@@ -16,7 +16,7 @@ from sktensor_dp.estimator.base import names_of_columns
 from sktensor_dp.privacy.odds import SUSPICIONS, odds_after, odds_in_hundred
 from sktensor_dp.privacy.report import PrivacyReport, number_cells
 from sktensor_dp.topic_page.explorer import explorer
-from sktensor_dp.web_page import page
+from sktensor_dp.web_page import page, template
 
 ALONE = (
     '<p class="soft">This counts topics and their shares alone: an earlier step on the same data, '
@@ -143,7 +143,7 @@ def write_topic_page(
     alone = ALONE if shown >= {row.name for row in report.rows} else ""
     topics = topics_of(model, feature_names)
     hidden = [topic.hidden for topic in topics]
-    section, data = explorer(model, feature_names, hidden, _template("explorer.html"))
+    section, data = explorer(model, feature_names, hidden, template(__file__, "explorer.html"))
     warned = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
     if warnings:
         warned = f'<section><h2>Warnings</h2><ul class="box alarm">{warned}</ul></section>'
@@ -156,7 +156,7 @@ def write_topic_page(
     else:
         title, promise = "Private topics", _promise(report)
         guarantee = _guarantee(report) + alone
-    body = _template("topics.html").format(
+    body = template(__file__, "topics.html").format(
         title=escape(title),
         n_topics=counted(len(topics), "topic"),
         share=escape(f"{meaning_of_share(report.unit)} {model.in_brief}"),
@@ -171,7 +171,7 @@ def write_topic_page(
     )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(title, [body], data, _template("page.js")), encoding="utf-8")
+    path.write_text(page(title, [body], data, template(__file__, "page.js")), encoding="utf-8")
     return path
 
 
@@ -195,11 +195,6 @@ def _checked_shares(
                 "of words, if there was one."
             )
     return shares
-
-
-def _template(name: str) -> str:
-    """Text of a file of this folder: a part of the page to be filled in, or the script."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _facts(report: PrivacyReport) -> dict[str, str]:
@@ -250,7 +245,7 @@ def _promise(report: PrivacyReport) -> str:
     else:
         suspicion, protected = f"something of one {unit}", "all that the data hold of one"
         public = f"The number of {units} and the settings"
-    return _template("promise.html").format(
+    return template(__file__, "promise.html").format(
         **facts, suspicion=suspicion, odds="".join(rows), protected=protected, public=public,
         person="" if unit == "person" else several,
     )  # fmt: skip

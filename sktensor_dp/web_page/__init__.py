@@ -1,5 +1,5 @@
 """HTML pages that load nothing, for topics and for officers."""
 
-from sktensor_dp.web_page.page import page
+from sktensor_dp.web_page.page import page, template
 
-__all__ = ["page"]
+__all__ = ["page", "template"]

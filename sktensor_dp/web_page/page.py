@@ -20,12 +20,12 @@ def page(title: str, sections: Sequence[str], data: str | None = None, program: 
         policy += f"; script-src 'sha256-{digest}'"
         script = f'<script type="application/json" id="data">{data}</script>\n'
         script += f"<script>{program}</script>\n"
-    return _template("page.html").format(
-        title=escape(title), policy=policy, style=_template("page.css"), body="\n".join(sections),
-        script=script,
-    )  # fmt: skip
+    style, body = template(__file__, "page.css"), "\n".join(sections)
+    return template(__file__, "page.html").format(
+        title=escape(title), policy=policy, style=style, body=body, script=script
+    )
 
 
-def _template(name: str) -> str:
-    """Text of a file of this folder."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+def template(module: str, name: str) -> str:
+    """Text of a file beside that of a module."""
+    return Path(module).with_name(name).read_text(encoding="utf-8")

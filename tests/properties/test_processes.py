@@ -62,30 +62,33 @@ def _agrees(case: Case, found: dict) -> None:
     assert "worker process" in recording
 
 
-def test_spawned_processes():
-    with get_context("spawn").Pool(1) as pool:
-        for case in SPAWNED:
-            _agrees(case, pool.apply(there, (case,)))
+@pytest.fixture(scope="module")
+def pool():
+    """One spawned process: to import the library takes it longer than all fits."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("case", SPAWNED, ids=lambda case: case.name)
+def test_spawned_processes(case, pool):
+    _agrees(case, pool.submit(there, case).result())
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("family", ["counts", "samples", "entries", "slices"])
-def test_spawned_processes_in_pairs(family):
-    with get_context("spawn").Pool(2) as pool:
-        for case in cases(family, ("payer",)):
-            if case["payer"] == "file" and case.model not in EXACT:
-                _agrees(case, pool.apply(there, (case,)))
+def test_spawned_processes_in_pairs(family, pool):
+    for case in cases(family, ("payer",)):
+        if case["payer"] == "file" and case.model not in EXACT:
+            _agrees(case, pool.submit(there, case).result())
 
 
-def test_workers_of_dask():
+def test_workers_of_dask(pool):
     """The same releases from partitions that other processes sum, and no exact value there."""
     case = plain("topics", container="dask array")
     data = case.draw()
     X = case.given(data)[0]
     known, expected = observed(case, data)
     with (
-        # One pool for all releases: each would start its own.
-        ProcessPoolExecutor(1, get_context("spawn")) as pool,
         dask.config.set(scheduler="processes", pool=pool),
         pytest.warns(PrivacyLeakWarning),
         unsafe_recorded_releases() as releases,

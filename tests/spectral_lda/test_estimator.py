@@ -93,7 +93,9 @@ def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):
 
 
 @pytest.mark.usefixtures("seeded_noise")
-@pytest.mark.parametrize(("asked", "width"), [(100, 124), (12, 10)])
+@pytest.mark.parametrize(
+    ("asked", "width"), [pytest.param(100, 124, marks=pytest.mark.nightly), (12, 10)]
+)
 def test_those_who_ask_for_many_topics_get_those_there_are(seed, asked, width):
     topics = np.kron(np.eye(5), np.full(width, 1 / width))
     X = np.random.default_rng(seed).multinomial(30, np.repeat(topics, 1200, axis=0))

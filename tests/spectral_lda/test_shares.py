@@ -536,7 +536,7 @@ def test_noise_of_persons_of_few_texts_lies_in_the_range_forecast(home, seed):
     assert FEW_TEXTS <= np.median(ratios) <= 1
 
 
-@pytest.mark.parametrize("bound", [0, 1])
+@pytest.mark.parametrize("bound", [pytest.param(0, marks=pytest.mark.nightly), 1])
 def test_intervals_of_topics_found_are_as_wide_as_forecast(bound, seed):
     """Of persons with one text each, or more or fewer; errors of topics make up most of it."""
     rng, n = np.random.default_rng(seed), 6000

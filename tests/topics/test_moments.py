@@ -307,7 +307,7 @@ def test_rows_of_large_numbers_are_projected():
     np.testing.assert_array_equal(project_rows(rows), [[1, 0, 0], [0.5, 0.5, 0]])
 
 
-@pytest.mark.parametrize("concentration", [0.0, 2.0])
+@pytest.mark.parametrize("concentration", [0.0, pytest.param(2.0, marks=pytest.mark.nightly)])
 def test_errors_of_fitted_topics_are_as_large_as_their_covariance_says(seed, concentration):
     rng = np.random.default_rng(seed)
     topics, weights, basis = drawn_model(rng, d=30, k=4, of_words=0.3)
