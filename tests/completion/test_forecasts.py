@@ -201,20 +201,20 @@ def test_forecasts_speak_of_chains_of_each_mode_and_reports_of_those_found(stay,
 
 def test_a_forecast_begins_with_rank_0_where_a_search_makes_all_worse():
     """Twice the persons, of whom components are sought, tell changes of months better, too."""
-    shapes = [(n, 40, 12) for n in (3000, 6000, 12_000)]
+    shapes = [(n, 40, 12) for n in (3000, 6000)]
     sought = [
         PrivateCPCompletion(3, bounds=(1, 5), unit_mode=0, epsilon=4.0).forecast(
             int(9.5 * shape[0]), shape, stays=3
         )
         for shape in shapes
     ]
-    assert [said.seeks_components for said in sought] == [False, True, True]
-    errors = [said.change_error for said in sought]
-    assert errors[0] > 1.5 * errors[1] > 2 * errors[2]
+    assert [said.seeks_components for said in sought] == [False, True]
+    none_sought, error = (said.change_error for said in sought)
+    assert none_sought > 1.5 * error
     # To print a forecast of three modes takes seconds, as it says what would help.
     assert str(sought[1]).startswith("rank=0 is better here: no components are expected")
-    alone = [said.alone.change_error for said in sought[1:]]
-    assert all(a < error < 1.3 * a for error, a in zip(errors[1:], alone, strict=True))
+    alone = sought[1].alone.change_error
+    assert alone < error < 1.3 * alone
 
 
 @pytest.mark.parametrize("model", MODELS)
