@@ -172,7 +172,7 @@ def number_of_words(data: list[str], epsilon: float) -> int:
 
 
 ROWS = [
-    *(Row(name, 500, documents(concentration), fit, word_frequencies, matched(2.0))
+    *(Row(name, 200, documents(concentration), fit, word_frequencies, matched(2.0))
       for name, concentration, fit in (
           ("topics", 0.5, topics_by()),
           ("single topics", 1e-2, topics_by(doc_topic_prior=0)),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cases import MODELS, Data, plain, quiet
+from cases import AT_NIGHT, MODELS, Data, plain, quiet
 from internals import answering
 
 from sktensor_dp import (
@@ -85,7 +85,10 @@ def assert_in_domain(model):
         assert ((predicted >= low) & (predicted <= high)).all()
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name in AT_NIGHT)) for name in ALL],
+)
 def test_no_answer_ends_a_fit(name, told, seed):
     of, options, data = ALL[name]
     case = plain(of, payer="none")

@@ -45,20 +45,12 @@ COUNTED = {
 }
 
 
-class DistinctValues:
+class TuckerOfDistinctValues(PrivateTuckerCompletion):
     """Completion with noise, which would refuse the coordinates that the checks' tables repeat."""
 
     def fit(self, X, y=None, **given):
         """Fit to values of which no two are one."""
         return super().fit(X, y, repeated="distinct", **given)
-
-
-class CPOfDistinctValues(DistinctValues, PrivateCPCompletion):
-    """CP completion of distinct values."""
-
-
-class TuckerOfDistinctValues(DistinctValues, PrivateTuckerCompletion):
-    """Tucker completion of distinct values."""
 
 
 def expected_failures(estimator):
@@ -85,13 +77,11 @@ def expected_failures(estimator):
     [
         PrivateSpectralLDA(),
         # A norm of samples has no honest default; the checks' samples are within 20.
-        PrivateGaussianMixture(1, data_norm=20.0),  # of two, noise would decide how many it finds
         PrivateGaussianMixture(2, covariance_type="tied", data_norm=20.0, neighbours="add_remove"),
         PrivateTensorPowerMethod(2, data_norm=20.0),
         PrivateTensorPowerMethod(2, data_norm=20.0, perturbation="stream", max_iter=2),
         # Nor have bounds; and the checks' tables have no one shape, which units would need.
         PrivateCPCompletion(1, epsilon=float("inf"), max_iter=2, **RANGE),
-        CPOfDistinctValues(2, **RANGE),
         # Their ten columns would be ten modes, and a core of two columns each 1024 numbers.
         TuckerOfDistinctValues(1, perturbation="gradient", epsilon=20.0, max_iter=2, **RANGE),
         # A search of one trial fits four fifths of the rows.

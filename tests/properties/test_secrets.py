@@ -1,11 +1,12 @@
 """No seed of the caller's decides what is secret: noise, and which trials a search makes."""
 
 import pytest
-from cases import EXACT, MODELS, SEARCHES, STRINGS, plain
+from cases import AT_NIGHT, EXACT, MODELS, SEARCHES, STRINGS, plain
 from replaying import state
 
 SECRET = [
-    name for name, model in MODELS.items()
+    pytest.param(name, marks=[pytest.mark.nightly] * (name in AT_NIGHT))
+    for name, model in MODELS.items()
     if name not in SEARCHES | EXACT and model.family not in STRINGS
 ]  # fmt: skip
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
