@@ -12,10 +12,16 @@ from math import ceil, inf, isfinite, isinf
 from pathlib import Path
 
 from sktensor_dp.checks.display import plain
-from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, UNFINISHED, Manifest, digest_of
+from sktensor_dp.cli.manifest import (
+    MANIFEST,
+    STATEMENT,
+    UNFINISHED,
+    Manifest,
+    digest_of,
+    write_whole,
+)
 from sktensor_dp.cli.total import at_enough_delta, on_given_back, summary_of
 from sktensor_dp.exceptions import BudgetError
-from sktensor_dp.model_files.container import write_file
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.ledger_entries import Balance, LedgerEntry, Spending, check_one_unit
@@ -108,7 +114,7 @@ class Folder:
 
     def begin(self) -> None:
         """Mark the charges to come as those of a run that may stop; before a run's first charge."""
-        write_file(self.path / BEGUN, [str(self._n_before_stopped).encode()])
+        write_whole(self.path / BEGUN, str(self._n_before_stopped))
 
     def end(self) -> None:
         """Take the mark of `begin` away, once all that the run pays for is kept."""
@@ -122,7 +128,7 @@ class Folder:
     def keep_check(self, check: InputCheck, asked: Mapping[str, str]) -> None:
         """Keep a check that is paid for, for runs with the same settings `asked`."""
         kept = {"asked": asked, "check": check.to_json()}
-        write_file(self.path / KEPT_CHECK, [json.dumps(kept).encode()])
+        write_whole(self.path / KEPT_CHECK, json.dumps(kept))
 
     def kept_check(self, asked: Mapping[str, str], files: Iterable[Path]) -> InputCheck | None:
         """Return the check that was kept, if it is of the same settings and of unchanged files."""

@@ -2,10 +2,9 @@
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-
-from sktensor_dp.model_files.container import write_file
 
 # Lists protected files with their SHA-256, then those of raw data.
 MANIFEST = "manifest.json"
@@ -65,7 +64,15 @@ class Manifest:
     def write(self, path: Path) -> None:
         """Write the list into a folder."""
         content = asdict(self) | {"epsilon": str(self.epsilon)}
-        write_file(path / MANIFEST, [json.dumps(content, indent=2).encode(), b"\n"])
+        write_whole(path / MANIFEST, json.dumps(content, indent=2) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all, whenever the process ends."""
+    # One name, unlike that of models: what a killed run left is replaced by the next one.
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
 
 
 def changed_files(path: Path) -> tuple[int, list[str]]:
