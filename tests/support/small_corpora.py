@@ -9,20 +9,6 @@ INF = float("inf")
 TOPICS = np.array([[0.5, 0.3, 0.1, 0.1, 0.0], [0.0, 0.1, 0.1, 0.3, 0.5]])
 # Tests of mechanics fit too little data to find topics, and a fit says so.
 tiny = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-CONFIGURATIONS = {
-    "default": {},
-    "single": {"doc_topic_prior": 0},
-    "pure": {"delta": 0.0},
-    "pure moment tensor": {"delta": 0.0, "perturbation": "moment_tensor"},
-    "moment tensor": {"perturbation": "moment_tensor"},
-    "refined": {"n_refinements": 2},
-    "exact": {"epsilon": INF},
-    "exact single": {"epsilon": INF, "doc_topic_prior": 0},
-    "exact unrefined": {"epsilon": INF, "n_refinements": 0},
-    "exact moment tensor": {"epsilon": INF, "perturbation": "moment_tensor"},
-    "hardly any budget": {"epsilon": 1e-6},
-    "plenty": {"epsilon": 1e4},
-}
 
 
 def counts(n=200, d=7, seed=0):
