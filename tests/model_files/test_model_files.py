@@ -6,7 +6,6 @@ import pickle
 import stat
 import subprocess
 import sys
-import warnings
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from internals import stream_of
 from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from small_completions import Y0
-from small_models import COUNTS, DATA, DOCUMENTS, SAMPLES, equal, fitted
+from small_models import COUNTS, DOCUMENTS, SAMPLES, equal, fitted
 
 import sktensor_dp
 from sktensor_dp import (
@@ -26,8 +24,6 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
-    PrivateTuckerCompletion,
-    unsafe_seeded_noise,
 )
 from sktensor_dp.model_files.container import LARGEST_FILE, Arrays
 from sktensor_dp.model_files.fields import as_json, read_parameter
@@ -35,7 +31,6 @@ from sktensor_dp.model_files.saving import check_saving
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-CELLS = {"shape": (9, 8, 6), "bounds": (-1.0, 1.0)}
 
 
 def saved(model, folder):
@@ -101,35 +96,6 @@ def test_a_stream_does_not_go_on_with_a_limit_that_no_fit_had(limit, tmp_path):
     model.clip_norm_ = {**model.clip_norm_, "counts": limit}
     with pytest.raises(ModelFileError, match="limits"):
         PrivateSpectralLDA.load(saved(model, tmp_path))
-
-
-N_FITS = 12
-NOISE = {
-    "topics": PrivateSpectralLDA(2),
-    "topics refined": PrivateSpectralLDA(3, n_refinements=2),
-    "components": PrivateTensorPowerMethod(2, data_norm=3.0),
-    "CP of slices": PrivateCPCompletion(2, **CELLS, unit_mode=0),
-    "Tucker": PrivateTuckerCompletion(2, **CELLS),
-}
-
-
-@pytest.mark.parametrize("kind", NOISE)
-def test_models_that_are_noise_alone_are_saved(kind, seed, tmp_path):
-    """A quarter of fits of topics keep words only; 12 fits miss such a one in 3 of 100 runs."""
-    model = clone(NOISE[kind]).set_params(epsilon=0.01, random_state=seed)
-    data = [DATA[type(model)][:60], *([Y0[:60]] if "bounds" in model.get_params() else [])]
-    for draw in range(N_FITS if kind.startswith("topics") else 3):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with unsafe_seeded_noise(N_FITS * seed + draw):
-                model.fit(*data)
-        loaded = type(model).load(saved(model, tmp_path))
-        for name, value in vars(model).items():
-            if name.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f":
-                assert np.isfinite(value).all(), name
-                np.testing.assert_array_equal(getattr(loaded, name), value)
-        if kind == "topics":  # as uncertain as probabilities can be
-            assert 0 <= model.components_std_.min() <= model.components_std_.max() <= 1
 
 
 def transforming():
