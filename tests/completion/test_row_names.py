@@ -186,8 +186,8 @@ def test_partitions_have_names_and_ids_too(options):
     frame.loc[3, "drink"] = "soup"
     table = dd.from_pandas(frame, npartitions=4, sort=False)
     values = dd.from_pandas(pd.Series(y), npartitions=4, sort=False)
-    found = build(**options, epsilon=INF).fit(table, values)
-    known = build(**options, epsilon=INF).fit(frame, y)
+    found = build(**options, rank=0, epsilon=INF).fit(table, values)
+    known = build(**options, rank=0, epsilon=INF).fit(frame, y)
     np.testing.assert_allclose(found.predict(frame), known.predict(frame), rtol=1e-8)
     if "unit_mode" in options:
         budget = BudgetAccountant(1.0)

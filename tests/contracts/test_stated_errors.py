@@ -87,7 +87,7 @@ class Case:
 N = 12_000  # persons who rate
 CASES = [
     Case("shares", Shares(5000), 0, 1.0),
-    Case("none found", Ratings(N), 3, 1.0),
+    Case("none found", Ratings(N // 2), 3, 1.0),
     Case("pure", Ratings(N), 0, 2.0, delta=0),
 ]
 LONG = [
