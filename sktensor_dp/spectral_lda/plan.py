@@ -330,7 +330,7 @@ class TopicForecast(Forecast):
             return f"Likely to be seen: none of {topics}."
         none = ""
         if least == 0:
-            least = self._seen.if_any()
+            least, most = self._seen.range(if_any=True)
             none = f"none (in {self.p_none:.0%} of fits), or else, as a rule, "
         numbers = " to ".join(dict.fromkeys(map(str, (least, most))))
         return f"Likely to be seen: {none}{numbers} of {topics}."

@@ -47,15 +47,11 @@ class SeenTopics:
             return 0.0
         return _chance(self.n_asked, least, self.strength)
 
-    def range(self) -> tuple[int, int]:
-        """Least and largest number of topics in nine of ten fits."""
+    def range(self, *, if_any: bool = False) -> tuple[int, int]:
+        """Least and largest number of topics in nine of ten fits, or of those that see any."""
+        of_all = self.chance(1) if if_any else 1.0
         chances = np.array([self.chance(n) for n in range(1, self.n_asked + 1)])
-        return int((chances >= LEAST).sum()), int((chances > MOST).sum())
-
-    def if_any(self) -> int:
-        """Least number of topics in nineteen of twenty fits that see any."""
-        some = self.chance(1)
-        return sum(self.chance(n) >= LEAST * some for n in range(1, self.n_asked + 1))
+        return int((chances >= LEAST * of_all).sum()), int((chances > MOST * of_all).sum())
 
 
 def _chance(n_asked: int, least: int, strength: float) -> float:
