@@ -345,7 +345,7 @@ def _why_stopped(run: Run, folder: Folder) -> str:
     def stands_out(name: str, number: int) -> bool:
         other = run.changed(None, **{name: number})
         forecast = other.forecast()
-        return bool(forecast.n_samples >= forecast.n_samples_needed) and other.is_likely()
+        return other.is_likely() and bool(forecast.n_samples >= forecast.n_samples_needed)
 
     options, changes = run.options, []  # factors, and options changed by them
     least = least_epsilon(

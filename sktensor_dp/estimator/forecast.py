@@ -122,9 +122,6 @@ class Forecast(InvertibleForecast):
         One per release of the plan.
     n_samples, n_components : int
         Samples and components asked about.
-    n_samples_needed : int or inf
-        Samples from which ``n_components`` equally likely components stand out from the
-        noise of the release with the lowest ratio of signal to noise.
     count_sigma : float or None
         Standard deviation of the noise of the number of samples, where that is private.
     law : str
@@ -142,7 +139,6 @@ class Forecast(InvertibleForecast):
 
     releases: tuple[ReleaseForecast, ...]
     n_samples: int
-    n_samples_needed: float
     n_components: int
     count_sigma: float | None = field(default=None, kw_only=True)
     law: str = field(default="", kw_only=True, repr=False)
@@ -157,6 +153,12 @@ class Forecast(InvertibleForecast):
         ("may be enough", 1.0),
         ("likely too few", 0.75),
     )
+
+    @property
+    def n_samples_needed(self) -> float:
+        """Number of samples from which equally likely components stand out in each release."""
+        least = min(release.ratio for release in self.releases)
+        return max(math.ceil(self.n_samples / least), self.n_components)
 
     @property
     def verdict(self) -> str:

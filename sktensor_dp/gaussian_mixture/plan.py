@@ -3,7 +3,7 @@
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -227,6 +227,12 @@ class MixtureForecast(Forecast):
     mean_error: float
     deviation: float
     why_no_intervals: str
+    _needed: int = field(repr=False)
+
+    @property
+    def n_samples_needed(self) -> float:
+        """Number of samples from which a fit finds groups of equal size."""
+        return self._needed
 
     def epsilon_for(self, verdict: str = "enough", mean_error: float = math.inf) -> float | None:
         """Find the least epsilon for a verdict, and for an error of means.
@@ -313,7 +319,7 @@ def forecast_mixture(
         by_noise = of_length * math.sqrt(2) * sigma
     by_noise /= math.sqrt(plan.n_steps / 2)  # the last half of the steps is averaged
     return MixtureForecast(
-        (row,), n_samples, rows_needed(estimator, n_features), k, count_sigma=count_sigma,
+        (row,), n_samples, k, count_sigma=count_sigma, _needed=rows_needed(estimator, n_features),
         why_no_intervals=no_intervals_by(estimator, n_samples, n_features),
         mean_error=math.hypot(by_noise, deviation * math.sqrt(k / n_samples)), deviation=deviation,
         _question=Question.of(

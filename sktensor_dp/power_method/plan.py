@@ -145,7 +145,7 @@ def forecast_components(
     n_batches = k * (plan.max_iter + 1) if plan.perturbation == "stream" else 1
     if count_sigma is not None:
         count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
-    rows, needed = [], [float(k)]
+    rows = []
     for planned in releases.planned:
         if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
@@ -153,12 +153,8 @@ def forecast_components(
         scale = spherical_spread(one.dimension) / cost.epsilon if pure else 1 / cost.mu
         sigma = one.sensitivity * scale / max(n_samples // n_batches, 1)
         noise = sigma * one.unit_noise
-        needed.append(n_samples * noise / one.signal)
         rows.append(ReleaseForecast(planned.name, sigma, noise, one.signal))
-    return Forecast(
-        tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma, law=LAW,
-        _question=question,
-    )  # fmt: skip
+    return Forecast(tuple(rows), n_samples, k, count_sigma=count_sigma, law=LAW, _question=question)
 
 
 class _ExpectedRelease(NamedTuple):

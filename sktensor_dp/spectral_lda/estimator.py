@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -637,14 +636,12 @@ class PrivateSpectralLDA(
         n_kept = n_features if n_kept is None else n_kept
         sizes = {"n_samples": n_samples, "n_features": n_features, "n_kept": n_kept}
         check_sizes(**sizes)
-        sizes["document_length"] = length = whole_length(document_length)
+        sizes["document_length"] = whole_length(document_length)
         self._warn_of_budget()
-        forecast = forecast_topics(
-            partial(self._plan, n_features=n_features), n_samples, n_features, n_kept, length,
-            concentration=self._given_concentration(), pure=self.delta == 0,
-            neighbours=self.neighbours,
+        return forecast_topics(
+            self._plan(n_samples, n_features), Question.of(self, **sizes),
+            self._given_concentration(), self.delta == 0, self.neighbours,
         )  # fmt: skip
-        return replace(forecast, _question=Question.of(self, **sizes))
 
     def _document_lengths(self, X: object) -> Any:
         """Number of tokens of each document."""

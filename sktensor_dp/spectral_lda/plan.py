@@ -1,9 +1,9 @@
 """Plan of a topic fit from public numbers: its releases, how they are used, and forecast."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import (
     VERDICTS,
     Forecast,
+    Question,
     ReleaseForecast,
     counted_releases,
     least_number,
@@ -282,6 +283,16 @@ class TopicForecast(Forecast):
         """
         return self._seen.chance(n_topics)
 
+    @cached_property
+    def n_samples_needed(self) -> float:
+        """Number of documents from which on half of all fits see most topics; or infinity."""
+        k = self.n_components
+        if self._seen.n_possible < k:
+            return math.inf
+        # More documents change the plan, too.
+        needed = least_number(lambda n: self._again(n_samples=n).chance(most_of(k)) >= 0.5, k)
+        return needed or math.inf
+
     @property
     def verdict_is_for(self) -> str:
         """Kind of data that the verdict is for."""
@@ -386,35 +397,24 @@ class Compared(NamedTuple):
 
 
 def forecast_topics(
-    plan_for: Callable[[int], TopicPlan], n_samples: int, n_features: int, n_kept: int,
-    document_length: float, concentration: float | None, pure: bool, neighbours: str,
-) -> TopicForecast:  # fmt: skip
+    plan: TopicPlan, question: Question, concentration: float | None, pure: bool, neighbours: str
+) -> TopicForecast:
     """Forecast noise and signal of each planned release, and how many topics a fit sees.
 
-    `plan_for` gives the plan for a number of documents. A vocabulary leaves `n_kept` of
-    `n_features` words; `pure` means delta = 0.
+    `pure` means delta = 0; a `concentration` of None is that of documents so long.
     """
-    plan = plan_for(n_samples)
+    numbers = question.numbers
     if concentration is None:
-        concentration = concentration_of_length(max(document_length, 2.0))
-    expected = partial(
-        _expected, n_features=n_features, n_kept=n_kept, document_length=document_length,
-        concentration=concentration, pure=pure, neighbours=neighbours,
-    )  # fmt: skip
-    rows, seen = expected(plan, n_samples)
-    most = most_of(plan.n_components)
-    needed = None
-    if seen.n_possible >= plan.n_components:
-        # More documents change the plan, too.
-        needed = least_number(
-            lambda n: expected(plan_for(n), n)[1].chance(most) >= 0.5, plan.n_components
-        )
+        concentration = concentration_of_length(max(numbers["document_length"], 2.0))
+    rows, seen = _expected(
+        plan, concentration=concentration, pure=pure, neighbours=neighbours, **numbers
+    )
     _, count_sigma = counted_releases(plan.releases, pure, neighbours)
     return TopicForecast(
-        tuple(rows), n_samples, needed or math.inf, plan.n_components,
-        n_refinements=plan.n_refinements, n_words=plan.n_words, n_kept=n_kept,
-        concentration=concentration, document_length=document_length, count_sigma=count_sigma,
-        _seen=seen,
+        tuple(rows), numbers["n_samples"], plan.n_components,
+        n_refinements=plan.n_refinements, n_words=plan.n_words, n_kept=numbers["n_kept"],
+        concentration=concentration, document_length=numbers["document_length"],
+        count_sigma=count_sigma, _seen=seen, _question=question,
     )  # fmt: skip
 
 
