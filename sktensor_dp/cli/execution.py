@@ -409,7 +409,7 @@ def _refuse_few(run: Run, folder: Folder) -> None:
             )
     elif run.options.anyway:
         return
-    elif unfit := _why_stopped(run, folder) if run.too_few() else run.why_blurred():
+    elif unfit := _why_stopped(run, folder) if run.too_few() else run.why_not():
         consent = "--anyway"
     else:
         return

@@ -496,7 +496,7 @@ class Run:
         """Return True if nothing useful can be expected."""
         return self.verdict() not in HOPEFUL
 
-    def why_blurred(self) -> str:
+    def why_not(self) -> str:
         """Say why what an earlier run found leaves nothing useful to pay for; "" if it does not."""
         return ""
 

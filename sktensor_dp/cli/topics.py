@@ -3,6 +3,7 @@
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -15,13 +16,7 @@ from sktensor_dp import datasets
 from sktensor_dp.checks.display import as_text, counted, rounded_up
 from sktensor_dp.cli.document_shares import TextLabels, name_of, write_shares
 from sktensor_dp.cli.folder import Folder, runs_with
-from sktensor_dp.cli.group_forecast import (
-    NOISE_FACTORS,
-    GroupForecast,
-    TopicError,
-    cached_noise_of_seen,
-    topics_seen,
-)
+from sktensor_dp.cli.group_forecast import NOISE_FACTORS, GroupForecast
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.public_lists import (
     FORMS,
@@ -52,7 +47,7 @@ from sktensor_dp.private_check import SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.fitted import AS_MANY, on_more
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, most_of
-from sktensor_dp.spectral_lda.share_noise import share_of_hidden
+from sktensor_dp.spectral_lda.share_forecast import FoundTopics, TopicError
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.text.plan import WordForecast
@@ -160,7 +155,7 @@ class Topics(Run):
                 self._listed_groups.values, texts_per_person=texts, **common, **for_shares
             )
         self.models |= self.used.models  # fitted by an earlier run, in place of new ones
-        if self.used.adds and math.isinf(cached_noise_of_seen(self.models["topics"])):
+        if self.used.adds and math.isinf(self._found().noise):
             raise NotEnoughDataError(
                 "Of the topics of the finished run in this folder none can be seen above the noise,"
                 " or there is one alone: their shares say nothing. --again learns all anew. "
@@ -297,8 +292,7 @@ class Topics(Run):
         all shares, "enough" if no interval is wider than the average share, else "may be enough".
         """
         if self.used.adds:
-            noise = cached_noise_of_seen(self.models["topics"])
-            if not self._shows(noise):
+            if not self._shows(self._found().noise):
                 return LIKELY_FEW
             return VERDICTS[0] if self._of_groups().are_narrow else VERDICTS[1]
         if self._has_groups() and not self._shows(math.sqrt(self.options.topics)):
@@ -369,8 +363,10 @@ class Topics(Run):
         if self._has_groups():
             expected = self._of_groups()
             k = len(expected.topics) if self.used.adds else self.options.topics
-            found = (self.verdict(), self._doubt()) if self.used.adds else ("", "")
-            of_groups = [expected.in_words(k, *found), *self._listed_groups.doubts()]
+            verdict = self.verdict() if self.used.adds else ""
+            # A run that goes on warns of it, and one that stops says why.
+            doubt = self._doubt() if verdict and self.options.forecast else ""
+            of_groups = [expected.in_words(k, verdict, doubt), *self._listed_groups.doubts()]
         if self.used.adds:  # topics are those of an earlier run
             return [self.models["topics"].in_brief, *of_groups]
         of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
@@ -422,16 +418,18 @@ class Topics(Run):
 
     def _of_groups(self) -> GroupForecast:
         """Forecast of shares by group, of the topics found or of those asked for."""
-        shares, for_persons = self.models["shares"], self.unit == "person"
         if self.used.adds or self._topics:
-            topics = topics_seen(self.models["topics"])
+            topics = self._found().seen
         else:
             share = 1 / self.options.topics
             deviation = math.sqrt(share * (1 - share))
             # Topics that share words blur noise and chance alike.
             topics = [TopicError(factor, factor * deviation) for factor in NOISE_FACTORS]
-        bound = self.options.texts_per_person or 0
-        return GroupForecast(shares, topics, self.n_units, for_persons, bound)
+        return GroupForecast(self.models["shares"], topics, self.n_units, self.unit == "person")
+
+    def _found(self) -> FoundTopics:
+        """Topics found, for forecasts of their shares."""
+        return _found_topics(self.models["topics"])
 
     def _forecast_of_words(self) -> WordForecast:
         """Forecast of words that are not public."""
@@ -482,26 +480,21 @@ class Topics(Run):
         self._topics = topics_of(model, self._names)
         if not self._has_groups() or "shares" in self.used.models:
             return
-        self._without_shares = self._why_no_shares(model)
+        self._without_shares = self._why_no_shares()
         if not self._without_shares:
             self.models["shares"].fit(
                 model, self._counts, self._group_of_text, **groups, anyway=self.options.anyway
             )
             yield "shares"
 
-    def _why_no_shares(self, model: PrivateSpectralLDA) -> str:
-        """Say why no shares of the topics of a fitted `model` are made; "" if they are."""
+    def _why_no_shares(self) -> str:
+        """Say why no shares of the topics found are made; "" if they are."""
         none = "no shares by group were made, nor paid for"
-        if math.isinf(cached_noise_of_seen(model)):
+        if math.isinf(self._found().noise):
             return f"So {none}; that epsilon is left."
-        why = blurred = self._blurred()
-        if not self._shows(cached_noise_of_seen(model)):
-            why = (
-                f"{LIKELY_FEW.capitalize()} {self.unit}s for shares by group: noise would move "
-                f"those of topics found by {self._of_groups().moved(1, 1)} or more"
-            )
+        why = self._of_groups().why_not(self._found())
         if self.options.anyway or not why:
-            if doubt := blurred or self._of_groups().on_width():
+            if doubt := self._doubt():
                 warn(f"{doubt}.", DoubtfulParameterWarning, stacklevel=1)
             return ""
         return (
@@ -509,26 +502,15 @@ class Topics(Run):
             f"{self.models['shares'].epsilon:.2g} that is left."
         )
 
-    def why_blurred(self) -> str:
-        """Say why shares by group of topics found before would say little, at any epsilon."""
-        why = self._blurred() if self.used.adds else ""
+    def why_not(self) -> str:
+        """Say why shares by group of topics found before would say little or nothing; else ""."""
+        why = self._of_groups().why_not(self._found()) if self.used.adds else ""
         return why and f"{why}."
 
-    def _blurred(self) -> str:
-        """Say by how much hidden topics, or errors of topics, blur shares of those found; or ""."""
-        hidden, moved = share_of_hidden(self.models["topics"])
-        if hidden > 0.5:
-            return (
-                f"Topics that noise hides hold {hidden:.0%} of the words and may be mixtures of "
-                f"those seen, so shares by group of these would be off by up to {moved:.0%} beside "
-                "noise"
-            )
-        of_groups = self._of_groups()
-        return of_groups.on_width() if of_groups.blurs() else ""
-
     def _doubt(self) -> str:
-        """Say why shares of topics found would say little, or may, at this epsilon; or ""."""
-        return self._blurred() or self._of_groups().on_width()
+        """Say why shares of topics found would say little or nothing, or may; else ""."""
+        expected = self._of_groups()
+        return expected.why_not(self._found()) or expected.on_width()
 
     def on_hidden(self) -> list[str]:
         """Add why shares by group are not made, where noise hides topics or would hide shares."""
@@ -607,6 +589,12 @@ class Topics(Run):
         labels = TextLabels(self._ids, self.options.id or "text")
         write_shares(folder, name, self.models["topics"], self._counts, labels)
         return name
+
+
+@lru_cache(1)
+def _found_topics(model: PrivateSpectralLDA) -> FoundTopics:
+    """Topics of a model, computed once for many forecasts."""
+    return FoundTopics.of(model)
 
 
 def _heading(made: Manifest, place: str) -> str:

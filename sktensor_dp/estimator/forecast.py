@@ -18,7 +18,7 @@ VERDICTS = ("enough", "may be enough", "likely too few", "too few")
 LARGEST_ADVISED = 10.0
 
 
-def sigma_of_mean(query: Query, cost: PrivacyCost, n_units: int, neighbours: str) -> float:
+def sigma_of_mean(query: Query, cost: PrivacyCost, n_units: float, neighbours: str) -> float:
     """Deviation of the noise of a query's mean over `n_units`, but for rounding."""
     law = query.laws[cost.epsilon > 0]  # the first one is for a cost in mu
     return sigma_of(law, query.sensitivity(law.norm, neighbours), cost) / n_units

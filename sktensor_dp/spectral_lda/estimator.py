@@ -541,7 +541,7 @@ class PrivateSpectralLDA(
         accountant : BudgetAccountant, optional
             Charged before noise is drawn; by default that of the model, or of a ``with`` block.
         anyway : bool, default=False
-            Release also what is likely to be noise alone, which else is an error before the charge.
+            Release also what is likely to say little, which else is an error before the charge.
 
         Returns
         -------
@@ -555,9 +555,11 @@ class PrivateSpectralLDA(
         Raises
         ------
         NotEnoughDataError
-            If the model has a single topic; or if noise would hide how many documents groups have,
-            or the share of each topic that is seen, where the number of units is public and not
-            `anyway`. Nothing is charged.
+            If the model has a single topic; or, unless `anyway`, if noise would hide how many
+            documents groups have, or the share of each topic that is seen; if topics that noise
+            hides hold over half of the words; or if intervals would on average be wider than
+            shares at any epsilon. Noise and chance count where the number of units is public.
+            Nothing is charged.
         TypeError, ValueError, BudgetError
             As :meth:`fit`, or if `by` and `values` do not go together; nothing is charged.
 

@@ -1,32 +1,13 @@
 """Noise of shares of topics, by the confusion of the topics of a model."""
 
-import math
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.confusion import confusion, without_hidden
+from sktensor_dp.topics.confusion import confusion
 from sktensor_dp.topics.inference import TINY
-
-
-def noise_by_topic(model: Any, matrix: Floats | None = None) -> Floats:
-    """Standard errors (k,) by noise of shares of a model's topics; about 1 without shared words.
-
-    In units of the noise of one released sum over the number of texts. `matrix` is the confusion,
-    if it is computed already.
-    """
-    matrix = confusion_of(model) if matrix is None else matrix
-    inverse = inverse_of(matrix, without_hidden(model.components_, model.hidden()))
-    return np.sqrt(variance_of_shares(inverse, model._shares))
-
-
-def chance_by_topic(model: Any) -> Floats:
-    """Deviations (k,) by chance of what a text adds to a model's topics, at most, about."""
-    matrix, shares = confusion_of(model), model._shares
-    inverse = inverse_of(matrix, without_hidden(model.components_, model.hidden()))
-    return np.sqrt(chance_variance(matrix, inverse, shares[None])[0])
 
 
 def inverse_of(matrix: Floats, mixtures: Floats) -> Floats:
@@ -57,38 +38,10 @@ def chance_variance(matrix: Floats, inverse: Floats, shares: Floats) -> Floats:
     return np.asarray(np.maximum(squares - shares**2, 0.0))
 
 
-def noise_of_seen(model: Any, matrix: Floats | None = None) -> float:
-    """Least ratio to noise at which a group shows its number of texts and a share of some topic.
-
-    The topic is the seen one that noise hides least. The ratio is infinite if no topic is seen, or
-    the model has one topic alone. It is a factor for :meth:`TopicShares.shows`.
-    """
-    k, ratios = model.n_components_, noise_by_topic(model, matrix) / np.maximum(model._shares, TINY)
-    least = ratios.min(initial=math.inf, where=~model.hidden() & (k > 1))
-    return max(math.sqrt(k), float(least))
-
-
-def share_of_hidden(model: Any) -> tuple[float, float]:
-    """Share of the topics that noise hides, and the largest error of another topic's share.
-
-    Half of the hidden topics' texts count for the others, which are off if all of the hidden ones
-    exist, or none.
-    """
-    hidden, (_, moved) = model.hidden(), errors_of_topics(model)
-    return float(model._shares[hidden].sum()), float(moved.max(initial=0.0, where=~hidden)) / 2
-
-
 def common_words(topics: Floats) -> float:
     """Part of their words that the two most alike of some `topics` (k, words) have in common."""
     pairs = combinations(topics, 2)
     return max((float(np.minimum(one, other).sum()) for one, other in pairs), default=0.0)
-
-
-def errors_of_topics(model: Any) -> tuple[Floats, Floats]:
-    """Deviations (k,) of shares by errors of topics, and how far hidden topics may move them."""
-    shares = model._shares
-    mixed = np.sqrt(mixing_variance(model.mixing_covariance_, shares[None])[0])
-    return mixed, np.abs(shares @ without_hidden(model.components_, model.hidden()) - shares)
 
 
 def mixing_variance(covariances: Floats | None, shares: Floats) -> Floats:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.composed import composed
-from sktensor_dp.checks.display import Table, as_text, counted
+from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.checks.frames import is_dask, new_frame, refuse_other_row_order
 from sktensor_dp.checks.parameters import Condition, Constraint, Number, OneOf, shown
 from sktensor_dp.data.counts import ShareChunks
@@ -38,13 +38,13 @@ from sktensor_dp.spectral_lda.share_differences import (
     to_one,
     to_others,
 )
+from sktensor_dp.spectral_lda.share_forecast import FoundTopics, ShareForecast
 from sktensor_dp.spectral_lda.share_noise import (
     chance_variance,
     common_words,
     confusion_of,
     inverse_of,
     mixing_variance,
-    noise_of_seen,
     squares_of_texts,
     variance_of_shares,
     variance_terms,
@@ -231,8 +231,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         rows = _by_group(counts, places, model, len(self.values), confusion)
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
         check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
-        if not (self._number_is_private or anyway):
-            self._refuse_noise(chunks.n_units, model, confusion, chunks.grouped)
+        if not anyway:
+            n_units = math.inf if self._number_is_private else chunks.n_units
+            self._refuse(ShareForecast(self, [], n_units, chunks.grouped), model, confusion)
         of_model = {
             "confusion_": confusion, "visibility_": model._visibility(),
             "without_hidden_": without_hidden(model.components_, model.hidden()),
@@ -302,12 +303,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         uses = {name: 1 + chooses}
         return ReleasePlan.split(epsilon or self.epsilon, self.delta, fractions, uses)
 
-    def _noise_of_mean(self, n_units: int, plan: ReleasePlan) -> float:
+    def _noise_of_mean(self, n_units: float, plan: ReleasePlan) -> float:
         """Deviation of the noise of a mean over units, where each adds one text at most."""
         query = SharesByGroup(1.0, order=1 if self.delta == 0 else 2)
         return sigma_of_mean(query, plan.cost_of(query.name), n_units, self.neighbours)
 
-    def expected_noise(self, n_units: int, grouped: bool, epsilon: float | None = None) -> float:
+    def expected_noise(self, n_units: float, grouped: bool, epsilon: float | None = None) -> float:
         """Standard error of a share by noise, where texts are spread evenly over groups.
 
         It is for units that all have as many texts as count, of one topic and group each; public
@@ -315,7 +316,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """
         return len(self.values) * self._noise_of_mean(n_units, self._plan(grouped, epsilon))
 
-    def expected_chance(self, n_units: int, deviation: float) -> float:
+    def expected_chance(self, n_units: float, deviation: float) -> float:
         """Standard error of a share by chance, where each unit's own has this `deviation`.
 
         As for :meth:`expected_noise` texts are spread evenly over groups.
@@ -323,7 +324,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return deviation * math.sqrt(len(self.values) / n_units)
 
     def shows(
-        self, n_units: int, factor: float, grouped: bool, epsilon: float | None = None
+        self, n_units: float, factor: float, grouped: bool, epsilon: float | None = None
     ) -> bool:
         """Return True if noise of `factor` times `expected_noise` is too small to hide a number.
 
@@ -332,21 +333,19 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """
         return HIDDEN * factor * self.expected_noise(n_units, grouped, epsilon) < 1
 
-    def _refuse_noise(self, n_units: int, model: Any, confusion: Floats, grouped: bool) -> None:
-        """Raise NotEnoughDataError, uncharged, if noise will hide counts, or shares of topics."""
-        factor, hides = noise_of_seen(model, confusion), "the share of each topic in"
-        if self.shows(n_units, factor, grouped):
+    def _refuse(self, expected: ShareForecast, model: Any, confusion: Floats) -> None:
+        """Raise NotEnoughDataError, uncharged, if shares of the model's topics would say little."""
+        found = FoundTopics.of(model, confusion)
+        if not (why := expected._replace(topics=found.seen).why_not(found)):
             return
-        if not self.shows(n_units, math.sqrt(model.n_components_), grouped):
-            hides = "how many texts there are in"
-        least = least_epsilon(lambda epsilon: self.shows(n_units, factor, grouped, epsilon))
-        ways = ["fewer values", "more units", *([] if least is None else [f"epsilon={least:g}"])]
-        if math.isinf(factor):
-            ways = ["topics that can be seen"]
+        shows = partial(self.shows, expected.n_units, found.noise, expected.for_persons)
+        ways = ""
+        if math.isfinite(found.noise) and not shows():
+            least = least_epsilon(shows)
+            advised = "" if least is None else f" or epsilon={least:g}"
+            ways = f"It needs fewer values or more units{advised}. "
         raise NotEnoughDataError(
-            f"Noise would hide {hides} each of {counted(len(self.values), 'group')}: of "
-            f"{counted(n_units, 'unit')}, spread evenly, at this epsilon. Nothing was charged for "
-            f"it. It needs {' or '.join(ways)}. To go on all the same: anyway=True."
+            f"{why}. Nothing was charged for it. {ways}To go on all the same: anyway=True."
         )
 
     def _places(self, by: Any, n_rows: int) -> Integers:

@@ -21,11 +21,11 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
-from sktensor_dp.cli.group_forecast import FEW_TEXTS, GroupForecast, topics_seen
+from sktensor_dp.cli.group_forecast import GroupForecast
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.spectral_lda.fitted import AS_MANY
-from sktensor_dp.spectral_lda.share_noise import noise_by_topic
+from sktensor_dp.spectral_lda.share_forecast import FEW_TEXTS, FoundTopics
 from sktensor_dp.spectral_lda.share_tables import (
     MERGED,
     OF_KEPT_WORDS,
@@ -250,7 +250,7 @@ def test_intervals_hold_shares_where_few_persons_write_far_more(seed):
 def test_noise_beyond_the_bounds_makes_no_share_certain(seed):
     """Of topics that share nearly all words, what busy persons add is off by .3 in 400 groups."""
     rng, groups = np.random.default_rng(seed), [*range(400)]
-    found = LDA.shares_by(X, [0] * len(X), groups, epsilon=math.inf)
+    found = LDA.shares_by(X, [0] * len(X), groups, epsilon=math.inf, anyway=True)
     few, busy = np.array([[120, 60, 20], [0, 400, 400]])
     found.confusion_ = np.full((K, K), 0.31) + 0.07 * np.eye(K)
     found.sigma_, found.rest_sigma_ = 5.0, 40.0
@@ -354,10 +354,11 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatc
 def test_topics_that_noise_hides_are_marked_wherever_shares_are_read(tmp_path, monkeypatch):
     std = np.zeros((K, 6))
     std[1] = 1.0  # no word is known to set it apart
-    assert LDA.shares_by(TEXTS, range(K), range(K), epsilon=math.inf).visibility_ == ["seen"] * K
+    given = {"X": TEXTS, "by": range(K), "values": range(K), "epsilon": math.inf, "anyway": True}
+    assert LDA.shares_by(**given).visibility_ == ["seen"] * K
     monkeypatch.setattr(LDA, "components_std_", std)
     assert LDA.hidden().tolist() == [False, True, False]
-    found = LDA.shares_by(TEXTS, range(K), range(K), epsilon=math.inf)
+    found = LDA.shares_by(**given)
     assert found.visibility_ == ["seen", "hidden", "seen"]
     assert found.table().visibility.tolist() == found.visibility_ * K
     found.save(tmp_path / "shares.model")
@@ -370,7 +371,7 @@ def test_topics_that_noise_hides_are_marked_wherever_shares_are_read(tmp_path, m
 
 def test_capitals_do_not_part_groups_unless_values_differ_in_these_alone():
     by = ["Women", "WOMEN", "men"]
-    given = {"X": TEXTS, "by": by, "epsilon": math.inf}
+    given = {"X": TEXTS, "by": by, "epsilon": math.inf, "anyway": True}
     for values, counts in (
         (["women", "Men"], [2, 1]), (["WOMEN", "Women", "Men"], [1, 1, 0]), (["wome"], [0]),
         (["Cafe\u0301", "women"], [0, 2]),
@@ -419,6 +420,18 @@ def test_what_is_wrong_is_refused_unspent_and_shows_no_label(wrong, message):
     assert not budget.entries
     if least := re.search(r"epsilon=(\d+\.\d+)", str(raised.value)):
         LDA.shares_by(**(right | {"epsilon": float(least[1])}))
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_shares_of_topics_that_are_hard_to_tell_apart_need_consent(neighbours, monkeypatch):
+    monkeypatch.setattr(LDA, "mixing_covariance_", np.tile(0.04 * np.eye(K), (K, 1, 1)))
+    monkeypatch.setattr(LDA, "neighbours", neighbours)
+    budget = BudgetAccountant(8.0, 1e-6)
+    given = {"X": X, "by": BY, "values": ["a", "b"], "groups": PERSONS, "epsilon": 4.0}
+    with pytest.raises(NotEnoughDataError, match=r"hard to tell apart .* charged .* anyway=True"):
+        LDA.shares_by(**given, accountant=budget)
+    assert not budget.entries
+    assert LDA.shares_by(**given, accountant=budget, anyway=True).shares_.shape == (2, K)
 
 
 def test_columns_in_another_order_are_refused():
@@ -501,7 +514,7 @@ def test_noise_of_shares_of_known_topics_is_foreseen_where_they_share_words(comm
     lda.components_, lda.topic_prior_ = topics, np.full(K, 1 / K)
     found = lda.shares_by(counts, np.arange(20_000) % 4, range(4), epsilon=4.0)
     forecast = TopicShares([*range(4)], epsilon=4.0).expected_noise(20_000, grouped=False)
-    blurred = noise_by_topic(lda)
+    blurred = np.array([topic.noise for topic in FoundTopics.of(lda).seen])
     assert (blurred > 1.5).all() == (common > 0)
     ratios = found.noise_std_ / (forecast * blurred)
     assert ratios == pytest.approx(np.ones((4, K)), abs=0.02)
@@ -526,7 +539,7 @@ def test_noise_of_persons_of_few_texts_lies_in_the_range_forecast(home, seed):
     counts = rng.multinomial(20, mixed @ topics)
     lda = PrivateSpectralLDA(K, epsilon=math.inf).fit(counts, groups=persons)
     noise = TopicShares([*range(6)], epsilon=1.0).expected_noise(n, grouped=True)
-    noise = noise * noise_by_topic(lda)
+    noise = noise * np.array([topic.noise for topic in FoundTopics.of(lda).seen])
     ratios = [  # of several fits, as a bound is far too large now and then
         np.median(
             lda.shares_by(counts, by, range(6), groups=persons, epsilon=1.0).noise_std_ / noise
@@ -553,8 +566,8 @@ def test_intervals_of_topics_found_are_as_wide_as_forecast(bound, seed):
     table = found.table()
     of_parts = np.hypot(np.hypot(table.noise_std, table.sampling_std), table.mixing_std)
     np.testing.assert_allclose(table.high - table.low, 2 * 1.645 * of_parts, rtol=0.1)
-    of_shares = TopicShares([*range(4)], epsilon=4.0)
-    forecast = GroupForecast(of_shares, topics_seen(lda), n, for_persons=True, bound=bound)
+    of_shares = TopicShares([*range(4)], texts_per_person=bound or "auto", epsilon=4.0)
+    forecast = GroupForecast(of_shares, FoundTopics.of(lda).seen, n, for_persons=True)
     said = forecast.in_words(K, "enough")
     assert "errors of the topics found" in said
 
