@@ -132,7 +132,7 @@ def newcomer(
     rated = np.column_stack([np.full(EACH, "me", dtype=object), what])
     own = model.fold_in(rated, stars)
     truth = np.clip(3.2 + world.quality + taste[0] @ world.taste.T, *STARS)
-    plain, folded = model.predict_rows("me"), model.predict_rows(own)[0]
+    plain, folded = model.predict_rows("me")[0], model.predict_rows(own)[0]
     for name, found in (("what all share", plain), ("with 25 own ratings", folded)):
         print(
             f"RMSE of a new person, {name:20}: {np.sqrt(np.mean((found - truth) ** 2)):.2f} stars"

@@ -448,8 +448,9 @@ class Ratings(Run):
             model.fit(entries, np.where(self._is_given, self._values, low))
             name_columns(model, [self.options.person, self.options.item])
             yield "ratings"
-        names, self._averages = model.recommend(of=None, n=self.n_items, by=order_of(self.options))
-        self._names, order = names.tolist(), index.encode(names)
+        best = model.recommend(of=None, n=self.n_items, by=order_of(self.options))
+        self._names, self._averages = best.rows[0].tolist(), best.values[0]
+        order = index.encode(self._names)
         self._errors = np.hypot(model.mean_error_, model.bias_errors_[1][order])
         self._directions = np.zeros((len(order), 0))  # (n_items, n_directions)
         if n_found := int(model.n_components_):

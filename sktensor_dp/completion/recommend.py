@@ -34,7 +34,6 @@ class _Predictions(NamedTuple):
 
     mode: int
     units: Integers  # coordinates of the units; -1 for an unknown one
-    is_single: bool  # the caller gave one unit, not a list
     of_part: Callable[[slice], Floats]  # predicts for a slice of units, not clamped: (n, n_rows)
 
 
@@ -126,9 +125,9 @@ class RecommenderMixin(FoldInMixin):
 
         Returns
         -------
-        ndarray of shape (n_units, n_rows), or (n_rows,) for one unit
-            Within the bounds; ``y_score`` of ``sklearn.metrics.ndcg_score`` and of
-            :func:`sktensor_dp.metrics.recall_at_k`.
+        ndarray of shape (n_units, n_rows)
+            Of one row for one unit or None. Within the bounds; ``y_score`` of
+            ``sklearn.metrics.ndcg_score`` and of :func:`sktensor_dp.metrics.recall_at_k`.
 
         Raises
         ------
@@ -136,13 +135,12 @@ class RecommenderMixin(FoldInMixin):
             If `mode` does not exist or is that of units, or `context` lacks a mode.
         """
         check_is_fitted(self)
-        chosen, units, single, predict = self._predictions(of, mode, context)
+        chosen, units, predict = self._predictions(of, mode, context)
         # Rows beyond the parameter `shape` are wrong; without it they are unknown.
         if self.unit_mode is None and not isinstance(of, UnitParameters) and self.shape is not None:
             refuse_beyond(units[:, None], self.shape_[:1], "of")
         parts = blocks(len(units), max(BLOCK // self.shape_[chosen], 1))
-        values = np.clip(np.concatenate([predict(part) for part in parts]), *self.bounds_)
-        return np.asarray(values[0] if single else values, dtype=np.float64)
+        return np.clip(np.concatenate([predict(part) for part in parts]), *self.bounds_)
 
     def recommend(
         self,
@@ -177,7 +175,7 @@ class RecommenderMixin(FoldInMixin):
         -------
         TopRows
             ``rows``, by name if they have names, and ``values``, those predicted for them: each
-            of shape (n_units, n), or (n,) for one unit, best first, then by number. -1 (or
+            of shape (n_units, n), also for one unit or None, best first, then by number. -1 (or
             None) and NaN fill up where fewer than n are left; n is at most the number of rows.
 
         Raises
@@ -218,7 +216,7 @@ class RecommenderMixin(FoldInMixin):
         check_sizes(n=n)
         if by not in ("choice", "value"):
             raise ValueError(f"by must be 'choice' or 'value', got {shown(by)}.")
-        chosen, units, single, predict = self._predictions(of, mode, context)
+        chosen, units, predict = self._predictions(of, mode, context)
         if not (of is None or isinstance(of, UnitParameters)):
             # All units without parameters of their own would get the same rows.
             known = (units >= 0) & (units < self.shape_[self._own_mode])
@@ -242,8 +240,7 @@ class RecommenderMixin(FoldInMixin):
             block=BLOCK, order=order,
         )  # fmt: skip
         names = names_of(top.rows, self._indices, chosen)
-        top = TopRows(names, np.clip(top.values, *self.bounds_))
-        return TopRows(top.rows[0], top.values[0]) if single else top
+        return TopRows(names, np.clip(top.values, *self.bounds_))
 
     def similar_rows(self, mode: int | str, row: object, n: int = 10) -> TopRows:
         """Find the rows whose components are most similar to those of given rows.
@@ -261,9 +258,9 @@ class RecommenderMixin(FoldInMixin):
         Returns
         -------
         TopRows
-            ``rows``, of shape (n,) or (n_given, n), most similar first, never the row itself;
-            ``values`` are cosines, from -1 to 1, between the two rows' slices of the tensor of
-            components, without mean and biases; NaN for a row without components.
+            ``rows``, of shape (n_given, n), most similar first, never the row itself; ``values``
+            are cosines, from -1 to 1, between the two rows' slices of the tensor of components,
+            without mean and biases; NaN for a row without components.
 
         Raises
         ------
@@ -279,7 +276,7 @@ class RecommenderMixin(FoldInMixin):
         check_is_fitted(self)
         chosen = checked_mode(self._mode(mode), len(self.shape_))
         check_sizes(n=n)
-        all_profiles, (rows, single) = profiles(self, chosen), self._rows(chosen, row)
+        all_profiles, rows = profiles(self, chosen), self._rows(chosen, row)
         inside = (rows >= 0) & (rows < len(all_profiles))
         if not inside.all():
             raise ValueError(
@@ -288,8 +285,7 @@ class RecommenderMixin(FoldInMixin):
             )
         itself = rows[:, None] == np.arange(len(all_profiles))
         top = top_rows(np.clip(all_profiles[rows] @ all_profiles.T, -1.0, 1.0), n, itself)
-        top = TopRows(names_of(top.rows, self._indices, chosen), top.values)
-        return TopRows(top.rows[0], top.values[0]) if single else top
+        return TopRows(names_of(top.rows, self._indices, chosen), top.values)
 
     @property
     def _own_mode(self) -> int:
@@ -302,15 +298,15 @@ class RecommenderMixin(FoldInMixin):
         """Predictions for the units that `of` names, and all rows of a mode."""
         chosen, rows = self._rows_in_context(mode, context)
         if isinstance(of, UnitParameters):
-            return _Predictions(chosen, of._numbers(), False, partial(of._values, rows))
-        units, single = self._rows(self._own_mode, of)
+            return _Predictions(chosen, of._numbers(), partial(of._values, rows))
+        units = self._rows(self._own_mode, of)
 
         def predict(part: slice) -> Floats:
             coordinates = np.tile(rows, (len(units[part]), 1))
             coordinates[:, self._own_mode] = np.repeat(units[part], len(rows))
             return self._values(coordinates).reshape(-1, len(rows))
 
-        return _Predictions(chosen, units, single, predict)
+        return _Predictions(chosen, units, predict)
 
     def _rows_in_context(
         self, mode: int | str | None, context: Mapping[int | str, Any] | None
@@ -376,22 +372,21 @@ class RecommenderMixin(FoldInMixin):
         refuse_beyond(entries, self._given_shape, "exclude")
         return np.full(len(rows), units[0]), rows
 
-    def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
-        """Coordinates of rows by number or name (-1 for None), and True if one alone was given."""
+    def _rows(self, mode: int, given: Any) -> NDArray[np.intp]:
+        """Coordinates of one row or several, by number or name; -1 for None."""
         if given is None:
-            return np.full(1, -1, dtype=np.intp), True
-        single = np.ndim(given) == 0
-        items = [given] if single else given
+            return np.full(1, -1, dtype=np.intp)
+        items = [given] if np.ndim(given) == 0 else given
         index = None if self._indices is None else self._indices[mode]
         if index is not None:
-            return index.encode(items), single
+            return index.encode(items)
         if self._indices is not None and mode == self._own_mode:
             # The fit kept no ids of units: all are unknown.
-            return np.full(len(items), -1, dtype=np.intp), single
+            return np.full(len(items), -1, dtype=np.intp)
         rows = [
             row_number(item, "a row", mode, indices=None) for item in np.asarray(items).tolist()
         ]
-        return np.array(rows, dtype=np.intp), single
+        return np.array(rows, dtype=np.intp)
 
     def _mode(self, mode: int | str | None) -> int | None:
         """Number of a mode given by its number or the name of its column; None stays."""

@@ -90,7 +90,7 @@ class RowAveragesMixin(RecommenderMixin):
 
     def _distinct_rows(self, mode: int, name: str, given: Any) -> NDArray[np.intp]:
         """Distinct numbers of the rows in an argument of this `name`."""
-        rows = np.unique(self._rows(mode, given)[0])
+        rows = np.unique(self._rows(mode, given))
         if len(rows) == 0 or rows[0] < 0 or rows[-1] >= self.shape_[mode]:
             raise ValueError(
                 f"{name} must be one or more rows of mode {mode}: names of row_names, or numbers "

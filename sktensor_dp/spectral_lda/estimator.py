@@ -458,7 +458,7 @@ class PrivateSpectralLDA(
         TopRows
             ``rows``, the numbers or names of features, and ``values``, their probabilities in
             the row: each of shape (n_samples, n), with -1 (or None) and NaN where a row has fewer;
-            (n,) for None.
+            (1, n) for None.
 
         Raises
         ------
@@ -497,7 +497,7 @@ class PrivateSpectralLDA(
         if names is not None:
             # Index -1 is the last element, None.
             rows = np.array([*names, None], dtype=object)[rows]
-        return TopRows(rows[0], values[0]) if X is None else TopRows(rows, values)
+        return TopRows(rows, values)
 
     def shares_by(
         self,

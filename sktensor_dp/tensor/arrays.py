@@ -77,7 +77,7 @@ class TopRows(NamedTuple):
 
     Attributes
     ----------
-    rows : ndarray of shape (n_units, n) or (n,)
+    rows : ndarray of shape (n_units, n)
         Numbers of rows, or their names; -1 or None where fewer than n are left.
     values : ndarray of the same shape
         Their values; NaN where fewer than n are left.

@@ -286,7 +286,7 @@ def test_recommended_are_the_most_probable_of_the_unseen():
     frame = pytest.importorskip("pandas").DataFrame(X, columns=names)
     by_name = PrivateSpectralLDA(2, epsilon=math.inf, random_state=0).fit(frame)
     assert by_name.recommend(frame, 6).rows.tolist() == named.tolist()
-    anybody = by_name.recommend(None, 6).rows.tolist()
+    (anybody,) = by_name.recommend(None, 6).rows.tolist()
     assert anybody == [names[i] for i in np.argsort(-by_name.unigram_, kind="stable")[:6]]
     for wrong, message in (({"n": 0}, "n must"), ({"feature_names": ["a"]}, "20 entries")):
         with pytest.raises(ValueError, match=message):
