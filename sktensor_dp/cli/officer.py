@@ -14,7 +14,7 @@ from sktensor_dp.checks.display import counted, plain, printable
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.odds import odds_in_hundred
-from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.report import PLANNED, PrivacyReport
 from sktensor_dp.web_page import page
 
 SEVERAL = (
@@ -151,12 +151,14 @@ def officer_text(
 
 
 def _released(report: PrivacyReport) -> str:
-    """Points on what noise was added to, and how often."""
+    """Points on what noise was added to, and how often; and where other numbers were planned."""
     uses: Counter[str] = Counter()
     for row in report.rows:
         uses[row.description] += row.uses
     often = {what: f" ({n:,} times)" * (n > 1) for what, n in uses.items()}
-    return "\n".join(f"- {printable(what)}{times}" for what, times in often.items())
+    points = "\n".join(f"- {printable(what)}{times}" for what, times in often.items())
+    planned = [printable(note) for note in report.notes if note.startswith(PLANNED)]
+    return "\n\n".join([points, *planned])
 
 
 def _odds(report: PrivacyReport, delta: str) -> Iterator[str]:

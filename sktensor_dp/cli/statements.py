@@ -32,7 +32,7 @@ from sktensor_dp.privacy.composition import Composition, cover, unit_costs
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.ledger_entries import column_of
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
-from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
+from sktensor_dp.privacy.report import NOT_COVERED, PLANNED, UNITS, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
 
 MEANING = {
@@ -272,7 +272,9 @@ def _write_page(
         "promise": report.guarantee,
     }  # fmt: skip
     settings |= _settings_of(_model(path)) if path.suffix == ".model" else _of_models(path, report)
-    if notes := [one for one in report.notes if one not in " ".join(settings.values())]:
+    said = " ".join(settings.values())
+    notes = [one for one in report.notes if not (one in said or one.startswith(PLANNED))]
+    if notes:
         settings[NOTES] = " ".join(notes)
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
     if budget is not None:
@@ -353,6 +355,8 @@ def _in_words(name: str, value: Any) -> str:
             "none" if names is None else f"a list of {len(names):,}, such as {names[0]!r}"
             for names in value
         )
+    if name == "random_state":
+        return f"{shown(value)} (of starts and splits; no noise is drawn by it)"
     return shown(value)
 
 

@@ -130,6 +130,7 @@ def cost_of_trials(
 def report_of_search(
     reports: Sequence[PrivacyReport],
     parts: tuple[Part, ...],
+    found: str,
     *,
     epsilon: float,
     delta: float,
@@ -137,7 +138,7 @@ def report_of_search(
 ) -> PrivacyReport:
     """Privacy report of a whole search, of `n_trials` on average, from its winner's reports.
 
-    `parts` are the fit and the score of a trial.
+    `parts` are the fit and the score of a trial, `found` a note on candidates and the best one.
     """
     note = (
         "These are the releases of one trial. Trials with candidates drawn at random were "
@@ -155,7 +156,8 @@ def report_of_search(
     )
     return PrivacyReport(
         epsilon=epsilon, delta=delta, unit=last.unit, neighbours=last.neighbours, n_units=n_units,
-        seeded=any(report.seeded for report in reports), composition=whole, notes=(*notes, note),
+        seeded=any(report.seeded for report in reports), composition=whole,
+        notes=(*notes, note, found),
     )  # fmt: skip
 
 

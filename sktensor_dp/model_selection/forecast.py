@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.forecast import sigma_of_mean
+from sktensor_dp.model_selection.pipeline_steps import parameters_in_words
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.scores import HeldOutScores
 
@@ -118,6 +119,5 @@ class SearchForecast(ScoreForecast):
         candidates = []
         for params, verdict_of in self.verdicts:
             if verdict_of == verdict:
-                pairs = (f"{name}={value!r}" for name, value in params.items())
-                candidates.append(", ".join(pairs))
+                candidates.append(parameters_in_words(params))
         return "; ".join(candidates)

@@ -175,6 +175,29 @@ def candidates_of(
         return [*ParameterSampler(distributions, n_drawn, random_state=0)]
 
 
+def parameters_in_words(params: Mapping[str, object]) -> str:
+    """Parameters of a candidate and their values; types of those that may be data."""
+    return ", ".join(f"{name}={_shown(value)}" for name, value in params.items())
+
+
+def candidates_in_words(candidates: Mapping[str, Any]) -> str:
+    """Parameters searched over, each with its listed values, or the type of a distribution."""
+    most = 10  # values of a parameter that are named
+    named = []
+    for name, values in candidates.items():
+        if hasattr(values, "rvs"):
+            said = f"a {type(values).__name__}"
+        else:
+            said = " or ".join(map(_shown, values[:most])) + " or others" * (len(values) > most)
+        named.append(f"{name} of {said}")
+    return ", ".join(named)
+
+
+def _shown(value: object) -> str:
+    """Text of a parameter's value, as `shown` has it, for numbers of numpy those of Python."""
+    return shown(value.item() if isinstance(value, np.generic) else value)
+
+
 def key_until_charge(params: Mapping[str, object], estimator: BaseEstimator) -> tuple[object, ...]:
     """Key of a candidate's parameters for the steps until the first one that is charged."""
     names: list[str] = []

@@ -326,7 +326,7 @@ class PrivateSearchCV(
         try:
             best = trials.run_all()
             paid = payer.accountant is not None
-            state = self._attributes(best, request.delta, trials.bounds, paid)
+            state = self._attributes(best, request, trials.bounds, paid)
             # Reports of single fits would show the cost of one fit, not that of the search.
             for step in private_steps(best.model).values():
                 step._adopt(state["privacy_report_"], paid)
@@ -520,17 +520,17 @@ class PrivateSearchCV(
         return scoring
 
     def _attributes(
-        self, best: Trial, delta: float, bounds: tuple[float, float], paid: bool
+        self, best: Trial, request: Request, bounds: tuple[float, float], paid: bool
     ) -> dict[str, Any]:
         """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""
-        steps = private_steps(best.model).values()
+        steps, score = private_steps(best.model).values(), float(np.clip(best.score, *bounds))
         report = report_of_search(
-            [step.privacy_report_ for step in steps], best.parts, epsilon=float(self.epsilon),
-            delta=delta, n_trials=float(self.n_trials),
+            [step.privacy_report_ for step in steps], best.parts, request.found(best, bounds),
+            epsilon=float(self.epsilon), delta=request.delta, n_trials=float(self.n_trials),
         )  # fmt: skip
         state = {
             "privacy_report_": report, "best_estimator_": best.model,
-            "best_params_": best.params, "best_score_": float(np.clip(best.score, *bounds)),
+            "best_params_": best.params, "best_score_": score,
         }  # fmt: skip
         columns = {name: getattr(best.model, name) for name in COLUMNS if hasattr(best.model, name)}
         return {**state, **columns, **attribute_of_payment(paid)}

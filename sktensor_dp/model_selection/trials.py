@@ -25,9 +25,11 @@ from sktensor_dp.model_selection.costs import (
     set_budgets,
 )
 from sktensor_dp.model_selection.pipeline_steps import (
+    candidates_in_words,
     candidates_of,
     configured,
     key_until_charge,
+    parameters_in_words,
     private_steps,
 )
 from sktensor_dp.model_selection.scores import (
@@ -83,6 +85,18 @@ class Request:
     def number_is_private(self) -> bool:
         """True where the number of units is private."""
         return self.neighbours == "add_remove"
+
+    def found(self, best: Trial, bounds: tuple[float, float]) -> str:
+        """Sentences on candidates, and on the `best`, with its released score and that's noise."""
+        candidates = "; or ".join(map(candidates_in_words, self.distributions))
+        released = best.parts[-1].composition.rows[-1]  # after a count of units, if there is one
+        low, high = bounds
+        return (
+            f"Candidates: {candidates}. The best: {parameters_in_words(best.params)}. Its score "
+            f"({self.scoring}, from {low:.4g} to {high:.4g}) is {np.clip(best.score, *bounds):.4g} "
+            f"on held-out units, with noise of deviation {released.sigma:.2g}; as the best of "
+            "several it is too high on average."
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,7 +48,8 @@ TEXTS = ("when", "estimator", "release", "unit")
 NUMBERS = ["sensitivity", "sigma", *COSTS, "fraction"]
 LEGEND = (
     "fraction: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
-    "for others"
+    "for others; uses: as planned, before the first noise: a fit may make more of one release and "
+    "fewer of another at the same cost, and its report then has both numbers"
 )
 GIVEN_BACK = (
     "uses below 0: releases that a fit did not make and gave back. The total still counts them; "

@@ -42,6 +42,8 @@ DISJOINT = (
     "The releases were made on disjoint batches: what one unit costs is the cost of its own "
     "batch. The caller answers for batches being disjoint."
 )
+# Beginning of a note on releases that the ledger lists in other numbers.
+PLANNED = "Planned, as a fit's charge lists them, and made: "
 
 # False alarm rates for which reports state the least rate of misses.
 FALSE_ALARMS = (0.01, 0.05, 0.1)

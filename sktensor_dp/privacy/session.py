@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +21,7 @@ from sktensor_dp.privacy.noise_source import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.payer import NOBODY, REPORT, Payer
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan, fraction_of
-from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.report import PLANNED, PrivacyReport
 from sktensor_dp.queries.query import Product, Query, UnitCount
 from sktensor_dp.tensor.arrays import Floats
 
@@ -87,6 +88,7 @@ class Session(AbstractContextManager["Session"]):
         self._residual_notes: dict[str, None] = {}
         self._left = {release.name: release.uses for release in plan.planned}
         self._given_back: tuple[PlannedRelease, ...] = ()
+        self._moved: dict[str, None] = {}  # names of releases made otherwise than planned
         self._receipt: Receipt | None = None
         self.warnings: list[Warning] = []  # to be issued once what was asked is published
 
@@ -238,8 +240,23 @@ class Session(AbstractContextManager["Session"]):
             n_units=self.n_units if rows or not self.number_is_private else 0,
             seeded=self._noise.exposed,
             composition=Composition("releases", rows=rows, unused=unused),
-            notes=(*self._residual_notes, *notes, *self._notes_on_given_back()),
-        )
+            notes=(
+                *self._residual_notes, *notes, *self._notes_on_moved(),
+                *self._notes_on_given_back(),
+            ),
+        )  # fmt: skip
+
+    def _notes_on_moved(self) -> list[str]:
+        """List of a sentence on releases that uses of others, or several of their own, paid for."""
+        made = Counter[str]()
+        for row in self._records:
+            made[row.name] += row.uses
+        counts = [
+            f"{one.name} {one.uses} and {made[one.name]}"
+            for one in self._plan.planned
+            if one.name in self._moved and one.uses != made[one.name]
+        ]
+        return [f"{PLANNED}{', '.join(counts)}. The guarantee counts the plan."] if counts else []
 
     def _notes_on_given_back(self) -> list[str]:
         """Sentences on planned releases that were not made, and gave their cost back."""
@@ -305,8 +322,11 @@ class Session(AbstractContextManager["Session"]):
         # A release like the last one counts as one more use of it.
         if before and replace(before[-1], uses=1) == row:
             row, before = replace(row, uses=before[-1].uses + 1), before[:-1]
-        # In one statement, so that an interrupt leaves both changed, and the report right, or none.
-        self._left, self._records = {**self._left, paying: left}, [*before, row]
+        moved = self._moved
+        if paying != query.name or uses > 1:
+            moved = {**moved, paying: None, query.name: None}
+        # In one statement, so that an interrupt leaves all changed, and the report right, or none.
+        self._left, self._records, self._moved = {**self._left, paying: left}, [*before, row], moved
         if self._verbose:
             self._print_line(row.name)
         if self._receipt is not None:

@@ -22,7 +22,7 @@ from sktensor_dp import (
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import chance_beyond
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
-from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.report import PLANNED, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
 
 
@@ -108,7 +108,9 @@ def test_a_ledger_that_did_not_pay_is_refused(kind, path, report):
 def test_a_model_of_python_is_checked_and_has_a_page_with_its_settings(path, report):
     X = pd.DataFrame(np.eye(3)[np.arange(3000) % 3] * 4, columns=["age", "<b>", "stays"])
     budget = BudgetAccountant(9.0, path=path.with_name(LEDGER))
-    model = PrivateTensorPowerMethod(2, data_norm=4.0, epsilon=4.0, accountant=budget).fit(X)
+    model = PrivateTensorPowerMethod(
+        2, data_norm=4.0, epsilon=4.0, accountant=budget, random_state=3
+    ).fit(X)
     budget.change_budget(8.0)
     file = path.with_name("components.model")
     model.save(file)
@@ -119,6 +121,7 @@ def test_a_model_of_python_is_checked_and_has_a_page_with_its_settings(path, rep
     for said in (
         "- statement: components.model\n", "- fitted: PrivateTensorPowerMethod\n",
         "- columns: 'age', '<b>', 'stays'\n", "- n_components: 2\n", "- data_norm: 4.0\n",
+        "- random_state: 3 (of starts and splits; no noise is drawn by it)\n",
         "paid by the budget: PrivateTensorPowerMethod (", "the budget became 8; it was 9.",
         "- what it shows: 2 of 2 components were found.\n",
         "Noise was added to\n\n- mean second moment of samples clipped to a ball\n- ",
@@ -169,7 +172,11 @@ def test_what_notes_of_a_report_add_is_on_its_page(path, report):
     alone = report_of("CP, persons")
     report("page", stated(path, alone))
     page = path.with_name("for-the-officer.md").read_text("utf-8")
-    assert f"- what its report adds: {' '.join(alone.notes)}\n" in page
+    added, planned = ([one for one in alone.notes if one.startswith(PLANNED) == is_planned]
+                      for is_planned in (False, True))  # fmt: skip
+    assert f"- what its report adds: {' '.join(added)}\n" in page
+    assert planned
+    assert f"\n\n{planned[0]}\n\n## How strongly" in page
 
 
 @pytest.mark.parametrize("name", MODELS)

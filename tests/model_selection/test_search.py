@@ -178,7 +178,7 @@ def test_trials_cost_what_the_theorem_allows(delta):
         assert row.epsilon == pytest.approx(cost.epsilon, rel=1e-8)
     # Squared errors within bounds of width 10, 400 rows held out.
     assert report.rows[1].sensitivity == pytest.approx(100 / 400, rel=1e-5)
-    assert "secret number" in report.notes[-1]
+    assert "secret number" in report.notes[-2]
 
 
 @pytest.mark.parametrize("labels", [None, np.arange(400) % 399])
@@ -228,6 +228,11 @@ def test_shows_the_winner_alone():
     assert report.fractions == pytest.approx([1.0, 1.0])  # a unit is in the fit or the score
     assert "fraction of trial's mu^2" in str(report)
     assert search.best_estimator_.privacy_report_ is report
+    candidates, best, found = report.notes[-1].split(". ", 2)
+    assert candidates == f"Candidates: shift of {' or '.join(map(str, SHIFTS))}"
+    assert best == f"The best: shift={search.best_params_['shift']}"
+    noise = f"with noise of deviation {report.rows[-1].sigma:.2g};"
+    assert f" is {search.best_score_:.4g} on held-out units, {noise}" in found
     assert search.best_estimator_.mean_ == pytest.approx(5.0, abs=0.5)
 
 

@@ -27,6 +27,7 @@ from sktensor_dp.data.units import Chunks
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.payer import NOBODY, Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.report import PLANNED
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.clips import Clip, CountNorm
 from sktensor_dp.queries.count_moments import PairMoments, WordFrequencies
@@ -298,6 +299,7 @@ def test_several_uses_pay_for_one_release(cost, ratio):
             ask(LEVELS, pooled=2)
         assert sigma == pytest.approx(ratio * ask(LEVELS).sigma)
         report = ask.report()
+    assert report.notes[-1] == f"{PLANNED}unit_levels 4 and 2. The guarantee counts the plan."
     assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
     assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)
     assert report.composition.unused == ()
