@@ -28,7 +28,7 @@ class Errors(NamedTuple):
     of_model: float
     of_predict: float
     of_fold_in: float
-    finds: bool  # True if components are expected to be found
+    n_found: int  # number of components, if equally strong, that are expected to be found
     # Error variances of an average row's bias (2, n_modes): as expected, and if components are
     # found in any case.
     bias_variances: Floats
@@ -77,12 +77,12 @@ def forecast_entry_errors(
     are_seen = math.prod(cosines) > 1 / ITERATIONS
     if plan.with_pairs:
         are_seen = variance * cosine > 0
-    finds = plan.seeks_components and n_components > 0 and are_seen
+    n_found = n_components * (plan.seeks_components and are_seen)
     # Error variance of the average of all values, with the rows of the first mode drawn at random.
     of_average = math.fsum(bias / n for n, bias in zip(shape, biases, strict=True))
     of_average += residual / n_observed + assumed.bias_deviation**2 / shape[0]
     return Errors(
-        of_biases=error, of_model=model, of_predict=model, of_fold_in=folded, finds=finds,
+        of_biases=error, of_model=model, of_predict=model, of_fold_in=folded, n_found=n_found,
         bias_variances=np.tile(biases, (2, 1)), mean_error=math.sqrt(of_average),
         mean_error_if_found=math.sqrt(of_average),
     )  # fmt: skip

@@ -34,7 +34,11 @@ from sktensor_dp.completion.absent_components import (
 )
 from sktensor_dp.completion.chains import Chains, warnings_of_alone
 from sktensor_dp.completion.entry_recipe import fit_entries
-from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
+from sktensor_dp.completion.forecast import (
+    CompletionForecast,
+    PublicNumbers,
+    forecast_completion,
+)
 from sktensor_dp.completion.inputs import (
     LARGEST_SIZE,
     as_coordinates,
@@ -497,26 +501,35 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
             are assumed to have all of the variance; or if `stays` is no number of rows of the last
             mode in which so many entries have room.
         """
+        numbers = {
+            "n_observed": n_observed, "shape": self.shape if shape is None else shape,
+            "deviation": deviation, "bias_deviation": bias_deviation,
+            "component_share": component_share, "stays": stays,
+        }  # fmt: skip
         self._check_parameters()
+        public = self._public_numbers(**numbers)  # type: ignore[arg-type]
+        self._warn_of_budget(public.plan.releases)
+        question = Question.of(self, **{**numbers, "shape": public.shape})
+        return replace(forecast_completion(public), _question=question)
+
+    def _public_numbers(
+        self, n_observed: int, shape: Any, deviation: float | None, bias_deviation: float | None,
+        component_share: float | None, stays: int | None,
+    ) -> PublicNumbers:  # fmt: skip
+        """Numbers that a forecast follows from, checked."""
         low, high = checked_bounds(self)
-        shape = self.shape if shape is None else shape
         if not isinstance(shape, Sequence | np.ndarray):
             raise ValueError(f"shape must be a number of rows for each mode; got {shown(shape)}.")
         check_sizes(n_observed=n_observed, **{f"shape[{m}]": n for m, n in enumerate(shape)})
         if len(shape) < 2:
             raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
         size = tuple(shape)
+        check_names(self, size)
         plan, ranks = self._plan(n_observed, size)
-        self._warn_of_budget(plan.releases)
         width, most = 1.0 if self._chooses_bounds else high - low, self._most_components(ranks)
         assumed = Assumed.given(width, deviation, bias_deviation, component_share, most, len(size))
         check_stays(stays, n_observed, size, self.unit_mode)
-        forecast = forecast_completion(n_observed, size, plan, width, most, assumed, stays)
-        question = Question.of(
-            self, n_observed=n_observed, shape=size, deviation=deviation,
-            bias_deviation=bias_deviation, component_share=component_share, stays=stays,
-        )  # fmt: skip
-        return replace(forecast, _question=question)
+        return PublicNumbers(n_observed, size, plan, width, most, assumed, stays)
 
     def _plan(
         self,
@@ -565,7 +578,7 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
                     "max_iter must be None with a unit_mode: the number of releases follows from "
                     f"public numbers. Got {shown(self.max_iter)}."
                 )
-        check_names(self)
+        check_names(self, self.shape)
         sizes = self.row_names if self.shape is None else self.shape
         if self.unit_mode is not None and sizes is not None and self.unit_mode >= len(sizes):
             raise ValueError(

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from sktensor_dp.checks.display import Table
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.chains import Chains
 from sktensor_dp.completion.entry_forecast import forecast_entry_errors
-from sktensor_dp.completion.person_forecast import forecast_person_errors
+from sktensor_dp.completion.person_forecast import Course, forecast_person_errors
 from sktensor_dp.completion.plan import Assumed, EntryPlan, PersonPlan
 from sktensor_dp.estimator.forecast import (
     MOST_UNITS,
@@ -32,25 +32,30 @@ OF_STAYS = "Of such persons stays= says the error of the change from first to la
 OF_TWO_KINDS = " Values of two kinds deviate by about half the width of bounds."
 
 
-def forecast_completion(
-    n_observed: int,
-    shape: tuple[int, ...],
-    plan: EntryPlan | PersonPlan,
-    width: float,
-    rank: int,
-    assumed: Assumed,
-    stays: int | None = None,
-) -> "CompletionForecast":
-    """Forecast of a plan's errors, in units of values; `width` is that of the bounds."""
+class PublicNumbers(NamedTuple):
+    """Numbers that a forecast follows from."""
+
+    n_observed: int
+    shape: tuple[int, ...]
+    plan: EntryPlan | PersonPlan
+    width: float  # of the bounds
+    rank: int
+    assumed: Assumed
+    stays: int | None
+
+
+def forecast_completion(public: PublicNumbers) -> "CompletionForecast":
+    """Forecast of a plan's errors, in units of values."""
+    n_observed, shape, plan, width, rank, assumed, stays = public
     if isinstance(plan, PersonPlan):
-        errors = forecast_person_errors(n_observed, shape, plan, assumed, rank, stays)
+        errors = forecast_person_errors(Course.of(n_observed, shape, plan, assumed, rank, stays))
     else:
         errors = forecast_entry_errors(n_observed, shape, plan, assumed, rank)
     as_expected, if_found = map(tuple, (width * np.sqrt(errors.bias_variances)).tolist())
     return CompletionForecast(
         plan.perturbation, plan.seeks_components, of_mean=width * assumed.deviation,
         of_biases=width * errors.of_biases,
-        finds_components=errors.finds, bias_deviation=width * assumed.bias_deviation,
+        n_components=errors.n_found, bias_deviation=width * assumed.bias_deviation,
         of_model=width * errors.of_model, component_share=assumed.component_share,
         of_fold_in=width * errors.of_fold_in,
         bias_errors=as_expected, bias_errors_if_found=if_found,
@@ -60,6 +65,19 @@ def forecast_completion(
         entries_to_tell=errors.entries_to_tell,
         change_error=width * math.sqrt(errors.change_variance),
     )  # fmt: skip
+
+
+def finds_components(public: PublicNumbers) -> bool:
+    """True if `forecast_completion` expects components, without errors that do not decide it."""
+    n_observed, shape, plan, _, rank, assumed, stays = public
+    if isinstance(plan, PersonPlan):
+        return Course.of(n_observed, shape, plan, assumed, rank, stays).finds_components
+    return forecast_entry_errors(n_observed, shape, plan, assumed, rank).n_found > 0
+
+
+def up_to(n: int) -> tuple[str, str]:
+    """Number of components that could be found, and the end of the condition on them, in words."""
+    return ("One", "") if n == 1 else (f"Up to {n}", ", in equal parts")
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,8 +97,8 @@ class CompletionForecast(InvertibleForecast):
     of_biases : float
         Error with mean and biases. With a ``unit_mode`` it is for units whose entries are folded
         in, which adds their own level.
-    finds_components : bool
-        True if components worth finding would stand out of the noise.
+    n_components : int
+        Number of components that would stand out of the noise, if all are equally strong.
     bias_deviation : float
         Assumed standard deviation of the biases of each mode.
     of_model : float
@@ -124,7 +142,7 @@ class CompletionForecast(InvertibleForecast):
     seeks_components: bool
     of_mean: float
     of_biases: float
-    finds_components: bool
+    n_components: int
     bias_deviation: float
     of_model: float
     component_share: float
@@ -244,6 +262,11 @@ class CompletionForecast(InvertibleForecast):
         >>> model.forecast(60_000, (1000, 500)).what_helps()
         {'units': 33022.0}
         """
+        return dict(self._helping)
+
+    @cached_property
+    def _helping(self) -> dict[str, float]:
+        """Changes as of `what_helps`."""
         question = self._asked()
         n, shape = question.numbers["n_observed"], question.numbers["shape"]
         mode, n_cells = question.parameters["unit_mode"], math.prod(shape)
@@ -265,7 +288,7 @@ class CompletionForecast(InvertibleForecast):
             n_units, now["each"] = shape[mode], n / shape[mode]
 
             def with_each(each: int) -> bool:
-                return self._again(n_observed=each * n_units).finds_components
+                return self._finds(n_observed=each * n_units)
 
             # Whether a fit seeks components does not depend on `each`, and a panel fixes `each`.
             if self.seeks_components and question.numbers["stays"] is None:
@@ -285,10 +308,9 @@ class CompletionForecast(InvertibleForecast):
         True. `changes` maps a number to changed arguments of the forecast.
         """
 
+        @cache
         def finds(number: Any) -> bool:
-            return (
-                self._seeks(**changes(number)) and self._again(**changes(number)).finds_components
-            )
+            return self._seeks(**changes(number)) and self._finds(**changes(number))
 
         # Plans are far cheaper than expected errors, and mostly decide.
         seeking = least(lambda number: self._seeks(**changes(number)), None)
@@ -298,11 +320,22 @@ class CompletionForecast(InvertibleForecast):
 
     def _seeks(self, epsilon: float | None = None, **numbers: Any) -> bool:
         """True if a fit at another epsilon, or for other `numbers`, would seek components."""
+        model, numbers = self._changed(epsilon, numbers)
+        plan, _ = model._plan(numbers["n_observed"], tuple(numbers["shape"]))
+        return bool(plan.seeks_components)
+
+    def _finds(self, epsilon: float | None = None, **numbers: Any) -> bool:
+        """True if a fit at another epsilon, or for other `numbers`, would find components."""
+        model, numbers = self._changed(epsilon, numbers)
+        return finds_components(model._public_numbers(**numbers))
+
+    def _changed(
+        self, epsilon: float | None, numbers: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Estimator and numbers of the question at another epsilon, or with other `numbers`."""
         asked = self._asked()
         other = {} if epsilon is None else {"epsilon": epsilon}
-        sizes = {**asked.numbers, **numbers}
-        model = asked.kind(**{**asked.parameters, **other})
-        return bool(model._plan(sizes["n_observed"], tuple(sizes["shape"]))[0].seeks_components)
+        return asked.kind(**{**asked.parameters, **other}), {**asked.numbers, **numbers}
 
     def advice(self) -> str:
         """Say in a sentence what would let components be found.
@@ -315,7 +348,8 @@ class CompletionForecast(InvertibleForecast):
         """
         share = f"{self.component_share:.0%}"
         if self.finds_components:
-            return f"One could be found if components hold {share} of the variance."
+            how_many, equal = up_to(self.n_components)
+            return f"{how_many} could be found if components hold {share} of the variance{equal}."
         parameters = self._asked().parameters
         of_units = parameters["unit_mode"] is not None
         if of_units and parameters["delta"] == 0:
@@ -363,6 +397,11 @@ class CompletionForecast(InvertibleForecast):
         each = asked.numbers["n_observed"] / shape[mode]
         shape[mode] = n
         return {"n_observed": max(round(n * each), 1), "shape": tuple(shape)}
+
+    @property
+    def finds_components(self) -> bool:
+        """True if components worth finding would stand out of the noise."""
+        return self.n_components > 0
 
     @property
     def mean_is_all(self) -> bool:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -68,58 +69,108 @@ from sktensor_dp.tensor.shared_parameters import (
 )
 
 
-def forecast_person_errors(
-    n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int,
-    stays: int | None = None,
-) -> Errors:  # fmt: skip
-    """Expected errors where units are persons.
-
-    With `stays`, each person has entries in so many neighbouring rows of the last mode.
-    """
-    # Units without entries do not count.
-    n_units = min(n_observed, shape[plan.unit_mode])
-    shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
-    each = n_observed / n_units
-    entries = each if len(shape) > 2 else None  # rows of a matrix hold one entry of a unit
-    panel = None if stays is None else Panel(shape[-1], stays, n_units, entries)
-    weights = _weights_of_rows(each, shape, plan, panel)
-    payments = [
-        plan.payment_for_concurrences(
-            place, one.n_rows, one.each * one.n_rows, (each / one.norm) ** 2
-        )
-        for place, one in enumerate(weights)
-    ]
-    if panel is not None:
-        payments[-1] = panel.payment(plan)
-    plan = replace(plan, n_sweeps=plan.n_sweeps - sum(of_mode.n_sweeps for of_mode in payments))
-    rows, more_rows = _errors_of_rows(each, plan, assumed, weights, payments)
-    draws = None  # of concurrences of the last mode, needed with a panel only
-    if panel is not None and payments[-1].is_released:
-        draws = panel.draws(plan.noise_of_concurrences(payments[-1].n_sweeps))
-    if_found, of_change = _bias_variances(rows, draws, assumed, panel)
-    biases, explained, by_sweep = if_found, None, False
-    if plan.n_sweeps > 0:
-        more_biases, more_of_change = _bias_variances(more_rows, draws, assumed, panel)
-        gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
-        explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
-        if explained is None:
-            rows, biases, by_sweep = more_rows, more_biases, True
-            of_change = more_of_change
+def forecast_person_errors(course: "Course") -> Errors:
+    """Expected errors where units are persons."""
+    each, shape, plan, assumed = course.each, course.shape, course.plan, course.assumed
+    by_sweep = plan.n_sweeps > 0 and not course.passes_trial  # pays for biases and the level
+    rows = course.more_rows if by_sweep else course.rows
+    if_found, _ = course.biases
+    biases, of_change = course.more_biases if by_sweep else course.biases
+    explained, n_found = (0.0, 0) if by_sweep or not plan.n_sweeps else course.found[1:]
     residual, of_biases = assumed.about_biases, math.fsum(biases)
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
-    model = error if explained is None else math.sqrt(error**2 - explained)
+    model = math.sqrt(error**2 - explained) if explained else error
     mean_error = _mean_error(each, shape, plan, assumed, by_sweep=by_sweep)
     mean_error_if_found = _mean_error(each, shape, plan, assumed, by_sweep=False)
     # The level of a unit is unknown to `predict`; it is assumed to vary as biases do.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
     of_modes = np.insert([biases, if_found], plan.unit_mode, math.nan, axis=1)
     return Errors(
-        of_biases=error, of_model=model, of_fold_in=model, finds=bool(explained),
+        of_biases=error, of_model=model, of_fold_in=model, n_found=n_found,
         bias_variances=of_modes, mean_error=mean_error, of_predict=of_predict,
         mean_error_if_found=mean_error_if_found,
         entries_to_tell=rows[0].entries_to_tell(assumed.bias_deviation),
         change_variance=of_change,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Expected course of a fit; what takes long is computed where it is asked for."""
+
+    each: float  # entries of a unit
+    shape: tuple[int, ...]  # of units that have entries
+    plan: PersonPlan  # with the sweeps that concurrences leave
+    assumed: Assumed
+    rank: int
+    panel: Panel | None
+    rows: list["_RowErrors"]
+    more_rows: list["_RowErrors"]  # where the trial ends the search
+    panel_payment: ConcurrencePayment
+
+    @classmethod
+    def of(
+        cls, n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int,
+        stays: int | None,
+    ) -> "Course":  # fmt: skip
+        """Course of a fit of public sizes.
+
+        With `stays`, each person has entries in so many neighbouring rows of the last mode.
+        """
+        # Units without entries do not count.
+        n_units = min(n_observed, shape[plan.unit_mode])
+        shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
+        each = n_observed / n_units
+        entries = each if len(shape) > 2 else None  # rows of a matrix hold one entry of a unit
+        panel = None if stays is None else Panel(shape[-1], stays, n_units, entries)
+        weights = _weights_of_rows(each, shape, plan, panel)
+        payments = [
+            plan.payment_for_concurrences(
+                place, one.n_rows, one.each * one.n_rows, (each / one.norm) ** 2
+            )
+            for place, one in enumerate(weights)
+        ]
+        if panel is not None:
+            payments[-1] = panel.payment(plan)
+        plan = replace(plan, n_sweeps=plan.n_sweeps - sum(one.n_sweeps for one in payments))
+        rows, more_rows = _errors_of_rows(each, plan, assumed, weights, payments)
+        return cls(each, shape, plan, assumed, rank, panel, rows, more_rows, payments[-1])
+
+    @property
+    def finds_components(self) -> bool:
+        """True if components are expected; computes no errors that do not decide it."""
+        return self.plan.n_sweeps > 0 and self.found[2] > 0 and self.passes_trial
+
+    @cached_property
+    def found(self) -> tuple[float, float, int]:
+        """Gain, explained variance and number of components, as of `_Search.found`."""
+        return _Search(self.each, self.shape, self.plan, self.assumed, self.rank).found()
+
+    @cached_property
+    def biases(self) -> tuple[list[float], float]:
+        """Error variances as of `_bias_variances`, if the search is not ended."""
+        return _bias_variances(self.rows, self._draws, self.assumed, self.panel)
+
+    @cached_property
+    def more_biases(self) -> tuple[list[float], float]:
+        """Error variances if the trial ends the search, whose sweeps are then for biases."""
+        return _bias_variances(self.more_rows, self._draws, self.assumed, self.panel)
+
+    @cached_property
+    def passes_trial(self) -> bool:
+        """True if components are expected to gain more than biases, as `DirectionSearch` tests."""
+        # Fits judge better biases by errors of all rows, also of those of few entries: they expect
+        # twice as much of them, or more, on drawn ratings.
+        by_rows = 2.0
+        gain_of_biases = math.fsum(self.biases[0]) - math.fsum(self.more_biases[0])
+        return self.found[0] >= by_rows * gain_of_biases
+
+    @cached_property
+    def _draws(self) -> list[Draw] | None:
+        """Draws of concurrences of the last mode, needed with a panel only."""
+        if self.panel is None or not self.panel_payment.is_released:
+            return None
+        return self.panel.draws(self.plan.noise_of_concurrences(self.panel_payment.n_sweeps))
 
 
 def _level_variance(each: float, assumed: Assumed) -> float:
@@ -360,10 +411,8 @@ class _Search:
     """
 
     def __init__(
-        self, each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int,
-        gain_of_biases: float,
-    ) -> None:  # fmt: skip
-        self._gain_of_biases = gain_of_biases
+        self, each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int
+    ) -> None:
         n_units = shape[plan.unit_mode]
         n_cells = math.prod(shape) // n_units  # of a unit
         self._n_entries_each, self._plan, self._n_units = each, plan, n_units
@@ -407,17 +456,21 @@ class _Search:
         # Variances that directions explain after each sweep, in units of the assumed one.
         self._explained: list[Floats] = []
 
-    def explained(self) -> float | None:
-        """Variance of values that components will explain; None if the trial ends the search."""
+    def found(self) -> tuple[float, float, int]:
+        """Gain expected after the trial; variance that components explain at the end; their number.
+
+        The gain and the variance are of values. The latter two are those if the trial is passed.
+        """
         for step in range(self._plan.n_sweeps):
             by_chance = self._add_sweep(step)
-            if step + 1 == self._n_trial and not self._worth_more_than_biases(by_chance):
-                return None
-        snr = self._snr_of_weight()
-        share = self._is_found(by_chance) * self._share_of_one * self.overlaps
+            if step + 1 == self._n_trial:
+                gain = self._gain_after_trial(by_chance)
+        snr, are_found = self._snr_of_weight(), self._is_found(by_chance)
+        share = are_found * self._share_of_one * self.overlaps
         # A unit's weights keep s / (1 + s) of their variance, with s = snr / (1 - total), as
         # residuals lack what all components explain: the total of the shares.
-        return self._residual * float(np.sum(share * snr / (1 + snr - share.sum())))
+        explained = self._residual * float(np.sum(share * snr / (1 + snr - share.sum())))
+        return gain, explained, int(are_found.sum())
 
     def _add_sweep(self, step: int) -> Floats:
         """Add a sweep's sums and update `overlaps`; return variances that chance explains."""
@@ -481,11 +534,8 @@ class _Search:
         missing = p / (1 - p) * of_residuals * float(explained.sum())
         return np.hypot(np.maximum(explained - missing, 0.0), by_chance)
 
-    def _worth_more_than_biases(self, by_chance: Floats) -> bool:
-        """True if components are expected to gain more than biases, as `DirectionSearch` tests."""
-        # Fits judge better biases by errors of all rows, also of those of few entries: they expect
-        # twice as much of them, or more, on drawn ratings.
-        by_rows = 2.0
+    def _gain_after_trial(self, by_chance: Floats) -> float:
+        """Variance of values that components of the trial are expected to gain."""
         last = judged_sweeps(self._n_trial)
         noise = self._noise_of_mean(last)
         eigenvalues = self._shown(last, by_chance)
@@ -493,8 +543,7 @@ class _Search:
         is_seen = eigenvalues > edge_of_noise(noise, self._n_columns) / 2
         explained = is_seen * (eigenvalues - noise - by_chance)
         left = self._residual / self._variance
-        gain = gain_of_components(explained, self._assumed_telling, left)
-        return gain * self._variance >= by_rows * self._gain_of_biases
+        return gain_of_components(explained, self._assumed_telling, left) * self._variance
 
     def _noise_of_mean(self, last: int) -> float:
         """Noise of the mean moment of the `last` sweeps, in units of the assumed variance."""

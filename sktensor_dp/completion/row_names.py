@@ -1,6 +1,6 @@
 """Public names of the rows of modes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -208,10 +208,12 @@ def indices_of(row_names: Any) -> Indices | None:
     )
 
 
-def check_names(estimator: Any) -> None:
-    """Raise ValueError for `row_names` that make no index or contradict `shape`."""
+def check_names(estimator: Any, shape: Sequence[int] | None) -> None:
+    """Raise ValueError for `row_names` that make no index or contradict a `shape`, if there is one.
+
+    It is the parameter of a fit, or that of a forecast.
+    """
     name = f"The 'row_names' parameter of {type(estimator).__name__}"
-    shape = estimator.shape
     indices, wrong = None, ""
     try:
         indices = indices_of(estimator.row_names)

@@ -82,8 +82,10 @@ def _fitted(parts: Floats, weighted: tuple[Floats, Floats], sigma: float) -> tup
         logs = (2 * seen @ parts @ rates - squares @ parts @ rates**2) / sigma**2
         shares = (parts.sum(axis=0) + 1) / (len(parts) + parts.shape[1])
         logs += np.log(shares)
-        parts = np.exp(logs - logs.max(axis=1, keepdims=True))
+        before, parts = parts, np.exp(logs - logs.max(axis=1, keepdims=True))
         parts /= parts.sum(axis=1, keepdims=True)
+        if np.array_equal(parts, before):  # further steps would change nothing
+            break
     by_rates = float(np.sum((parts.T @ seen @ parts) * _rates(parts, seen, squares)))
     by_labels = float(np.sum(parts * (np.log(shares) - np.log(parts + TINY))))
     n_rates = parts.shape[1] * (parts.shape[1] + 1) / 2

@@ -169,6 +169,13 @@ def test_wrong_names_cost_nothing(name):
     assert not any(secret in str(caught.value) for secret in ["eve7", "mate"])
 
 
+def test_a_forecast_refuses_names_as_a_fit_does():
+    with pytest.raises(ValueError, match="number of different names"):
+        build(**{**SLICED, "shape": None}).forecast(60, (4, 5, 4))
+    with pytest.raises(ValueError, match="each of the 2 modes"):
+        build(**{**SLICED, "shape": None}).forecast(12, (4, 3))
+
+
 def test_text_without_names_is_told_how_to_give_them():
     X, y = entries()
     with pytest.raises(ValueError, match="row_names"):
