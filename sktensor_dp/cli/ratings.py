@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from sktensor_dp.checks.composed import encodable
 from sktensor_dp.checks.display import Table, as_text, counted
@@ -17,7 +18,7 @@ from sktensor_dp.cli.run import Run
 from sktensor_dp.cli.written_tables import PAIRED, differences, table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.chains import Chains, on_items, on_unmeasured
-from sktensor_dp.completion.forecast import EVEN_ODDS, WORSE, CompletionForecast
+from sktensor_dp.completion.forecast import EVEN_ODDS, WORSE, CompletionForecast, up_to
 from sktensor_dp.completion.panel import Panel
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
@@ -34,6 +35,10 @@ ESTIMATES = "These numbers are estimates, with noise."
 OF_ERRORS = (
     "Standard errors count noise and sampling. A part of {:.2g} is the same for all items, and "
     "cancels in differences{}."
+)
+OF_INTERVALS = (
+    "has intervals that hold at least 90% of the time: errors also count what noise may hide, as "
+    "how skewed ratings are"
 )
 # What averages of items are not.
 SELECTION = (
@@ -61,6 +66,12 @@ TOO_MANY = (
 ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
     "that, --by-rating."
+)
+# Standard errors beyond which an item's place on a direction has one sign with 95% probability.
+SURE = float(ndtri(0.95))
+OF_SIDES = (
+    "Named are up to three items of a side, if noise and chance would hardly turn them to the "
+    f"other (in 1 of 20). {AVERAGES} has the places of all, also of those that are noise."
 )
 NONE_SOUGHT = "No direction will be sought: all is spent on averages, as with --rank 0."
 NO_RANK = (
@@ -375,9 +386,12 @@ class Ratings(Run):
 
     def _on_direction(self) -> str:
         """Say if a direction of the assumed strength is expected, or else of which other."""
-        what, forecast = "one direction in which persons differ", self.forecast()
+        forecast = self.forecast()
+        number, equal = up_to(max(forecast.n_components, 1))
+        several = "s" * (forecast.n_components > 1)
+        what = f"{number.lower()} direction{several} in which persons differ"
         if forecast.finds_components:
-            return f"may be enough for {what}, if {_of_share(forecast)}"
+            return f"may be enough for {what}, if {_of_share(forecast)}{equal}"
 
         def is_found(percent: int) -> bool:
             return bool(self.changed(direction_share=percent / 100).forecast().finds_components)
@@ -452,9 +466,12 @@ class Ratings(Run):
         self._names, self._averages = best.rows[0].tolist(), best.values[0]
         order = index.encode(self._names)
         self._errors = np.hypot(model.mean_error_, model.bias_errors_[1][order])
-        self._directions = np.zeros((len(order), 0))  # (n_items, n_directions)
+        # Places of items on directions, (n_items, n_directions), and which side noise may not turn.
+        self._directions, self._is_sure = np.zeros((2, len(order), 0))
         if n_found := int(model.n_components_):
             self._directions = model.factors_[1][order, :n_found]
+            errors = model._shared.components.errors[order, :n_found]
+            self._is_sure = np.abs(self._directions) > SURE * errors
 
     def lines(self) -> list[str]:
         """Averages of items, for somebody without ratings, and items at both ends of directions."""
@@ -471,9 +488,9 @@ class Ratings(Run):
         notes = [*left, *self._notes(), self._errors_in_words(), *many]
         averages = as_text(Table(TITLE, head, rows, notes, head))
         ends = []
-        for number, weights in enumerate(self._directions.T, start=1):
+        for number, weights in enumerate((self._directions * self._is_sure).T, start=1):
             # A direction is as true with all signs turned: most items are on the first side.
-            signed = weights if np.sum(weights > 0) >= len(weights) / 2 else -weights
+            signed = weights if np.sum(weights > 0) >= np.sum(weights < 0) else -weights
             order = np.argsort(-signed)
             from_end = order[::-1]
             sides = [order[signed[order] > 0][:3], from_end[signed[from_end] < 0][:3]]
@@ -485,7 +502,7 @@ class Ratings(Run):
             "Directions in which persons differ: who rates one side higher rates the other lower"
         )
         head = ("direction", "one side", "the other side")
-        return [averages, "\n" + as_text(Table(title, head, ends, left=head))]
+        return [averages, "\n" + as_text(Table(title, head, ends, [OF_SIDES], left=head))]
 
     def _lowest(self) -> str:
         """Items with the lowest averages, the lowest first."""
@@ -548,7 +565,7 @@ class Ratings(Run):
     def _counted_errors(self) -> list[str]:
         """List of a sentence on standard errors, and where differences have intervals."""
         has_intervals = 1 < self.n_items <= PAIRED and self._effects.covariances is not None
-        where = f" (90% intervals: {DIFFERENCES})" * has_intervals
+        where = f" ({DIFFERENCES} {OF_INTERVALS})" * has_intervals
         return [OF_ERRORS.format(self.models["ratings"].mean_error_, where)]
 
     def _chains(self, stays: int | None = None, rank: int | None = None) -> Chains:

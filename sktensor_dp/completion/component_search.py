@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.special import gammaincinv
 from scipy.stats import chi, chi2
 
@@ -164,8 +165,8 @@ class DirectionSearch:
         # Without noise better biases gain 0, and the search goes on.
         return gain * variance >= gain_of_biases
 
-    def factor(self) -> Floats:
-        """Directions (n_cells, r) times the roots of the variances they explain.
+    def factor(self) -> tuple[Floats, Floats]:
+        """Directions (n_cells, r) times the roots of the variances they explain; standard errors.
 
         Columns that noise or chance could explain are 0.
         """
@@ -184,7 +185,26 @@ class DirectionSearch:
             n_found += 1
         explained = explained_variances(without_chance, self._telling)
         explained[n_found:] = 0.0
-        return self._directions @ (vectors * np.sqrt(np.maximum(explained, 0.0)))
+        factor = self._directions @ (vectors * np.sqrt(np.maximum(explained, 0.0)))
+        return factor, self._errors(factor)
+
+    def _errors(self, factor: Floats) -> Floats:
+        """Standard errors (n_cells, r) of a `factor` of directions, by noise and sampling."""
+        # But for shrinkage, a factor is sums over their cells' weights, times a matrix.
+        weights = np.maximum(self._weights, LEAST_WEIGHT)[:, None]
+        rows, roots = self._sums / weights, np.sqrt(self._shares)[:, None]
+        turned = np.linalg.lstsq(roots * (rows - self._shares @ rows), roots * factor)[0]
+        size, square = float(np.mean(weights)), self._sums.T @ self._sums / len(rows)
+        least = LEAST_EIGENVALUE * max(float(np.trace(square)), LEAST_WEIGHT)
+        square += least * np.eye(len(square))
+        by_units = size * self._unit_variance * self._release_weight @ self._release_weight.T
+        variances = np.zeros_like(factor)
+        for covariance, over in ((self._covariance, weights**2), (by_units, size * weights)):
+            # As shares of the mean square of sums, in axes where both are independent. In axes that
+            # a search has lost the recursions for errors may exceed all there is: at most 1.
+            shares, axes = eigh((covariance + covariance.T) / 2, square)
+            variances += np.clip(shares, 0.0, 1.0) @ np.square(axes.T @ square @ turned) / over
+        return np.sqrt(variances)
 
     def _by_chance(self, by_found: float = 0.0) -> float:
         """Variance, in units of the assumed one, that a direction seems to explain by chance alone.

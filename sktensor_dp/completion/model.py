@@ -148,7 +148,7 @@ SHARED = Part(
     )),
     components=Maybe(Part(
         SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),
-        mixing=Maybe(Numbers("??")),
+        mixing=Maybe(Numbers("??")), errors=Maybe(Numbers("S?+")),
     )),
     level_variance=Real("+"), level_error=Real("+"),
 )  # fmt: skip

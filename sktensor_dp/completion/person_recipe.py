@@ -364,11 +364,12 @@ def release_components(
             more_of_biases = [bias.gain_of(b) for bias, b in zip(biases, budgets, strict=True)]
             if not search.is_worth(math.fsum(more_of_biases)):
                 return FoundComponents(n_trial)
-    factor = search.factor()
+    factor, errors = search.factor()
     if not factor.any():
         return FoundComponents(plan.n_sweeps)
     shape = [len(bias.shares) for bias in biases]
     components = components_of_cells(
-        factor, shape, ranks, full_core=options.full_core, random_state=options.random_state
-    )
+        factor, errors, shape, ranks, full_core=options.full_core,
+        random_state=options.random_state,
+    )  # fmt: skip
     return FoundComponents(plan.n_sweeps, components, search.noise_variance(factor))

@@ -54,6 +54,8 @@ class SharedComponents:
     full_core: bool  # True if all combinations of columns count
     # (n_products, q): z times this has a number for each of a unit's q weights; None for z itself.
     mixing: Floats | None = None
+    # (n_rows, r): standard errors of the factor of the one shared mode; None where not known.
+    errors: Floats | None = None
 
     def __post_init__(self) -> None:
         if self.mixing is not None and self.mixing.shape[:-1] != (self._n_products,):
@@ -86,10 +88,12 @@ class SharedComponents:
 
 
 def components_of_cells(
-    factor: Floats, shape: Sequence[int], ranks: Sequence[int], *, full_core: bool,
+    factor: Floats, errors: Floats, shape: Sequence[int], ranks: Sequence[int], *, full_core: bool,
     random_state: RandomState,
 ) -> SharedComponents:  # fmt: skip
     """Factors of the shared modes, of lengths `shape`, from a factor of all cells, (n_cells, r).
+
+    `errors` are those of the factor, which are kept if there is one shared mode.
 
     By truncated HOSVD. Its core is the `mixing`; for CP the core is decomposed again, and `mixing`
     is the last factor of that, transposed. If there is one shared mode, its factor is that of the
@@ -97,8 +101,10 @@ def components_of_cells(
     """
     n_columns = factor.shape[1]
     if len(shape) == 1:
-        padded = np.pad(factor, ((0, 0), (0, ranks[0] - n_columns)))
-        return SharedComponents((padded,), full_core=full_core)
+        factor, errors = (
+            np.pad(one, ((0, 0), (0, ranks[0] - n_columns))) for one in (factor, errors)
+        )
+        return SharedComponents((factor,), full_core=full_core, errors=errors)
     core, frames = factor.reshape(*shape, n_columns), []
     for mode, rank in enumerate(ranks):
         unfolded = np.moveaxis(core, mode, 0).reshape(core.shape[mode], -1)

@@ -1116,13 +1116,11 @@ def test_a_forecast_of_ratings_says_what_directions_cost(command):
     errors = re.search(r"by about (\S+) if none is found, by (\S+) if some are", shown)
     assert float(errors[2]) > 1.3 * float(errors[1])
     enough = command("forecast", "ratings", "--persons", 9000, *larger[2:], 20).out
-    assert "may be enough for one direction" in enough
-    assert "differ, if directions hold 0.08 of the variance of ratings (9,000 persons" in enough
+    assert "may be enough for up to 2 directions in which persons differ, if" in enough
+    assert "hold 0.08 of the variance of ratings, in equal parts (9,000 persons" in enough
     least = re.search(r"if directions hold (\S+) of .* or more \(0\.08 is assumed\)", shown)
     assert 0.08 < float(least[1]) < 0.6
     weak = command("forecast", "ratings", *larger, 0.5).out
     assert "too few for one direction in which persons differ (3,000 persons" in weak
     strong = command("forecast", "ratings", *larger, 4, "--direction-share", 0.6).out
-    assert (
-        "may be enough for one direction in which persons differ, if directions hold 0.6 " in strong
-    )
+    assert "may be enough for up to 3 directions in which persons differ, if" in strong
