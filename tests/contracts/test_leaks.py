@@ -9,12 +9,15 @@ from contracts.leaks import LEAKS, MISTAKES, OFTEN, ROWS, an_answer_that_no_repo
 from contracts.replay_rows import Row, check
 from replaying import raw_numbers
 
-every_way = pytest.mark.parametrize(
-    "name", [*OFTEN, *(pytest.param(n, marks=pytest.mark.nightly) for n in ROWS if n not in OFTEN)]
-)
+
+def ways(by_day: tuple[str, ...]) -> pytest.MarkDecorator:
+    at_night = (
+        pytest.param(name, marks=pytest.mark.nightly) for name in ROWS if name not in by_day
+    )
+    return pytest.mark.parametrize("name", [*by_day, *at_night])
 
 
-@every_way
+@ways(OFTEN)
 def test_without_a_leak_a_way_passes(name):
     check(ROWS[name])
 
@@ -42,7 +45,7 @@ def test_leaks_of_every_model_are_seen(name):
         check_that_it_is_seen(leak, ROWS[name])
 
 
-@every_way
+@ways(OFTEN[:4])
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
 def test_a_mistake_of_a_session_is_seen(mistake, name):
     if name in SEARCHES and mistake is an_answer_that_no_report_lists:
