@@ -546,7 +546,8 @@ class Ratings(Run):
         # Without covariances errors would be those of independent effects: they stay NaN.
         if effects.covariances is not None:
             errors = effects.errors_of_differences(later, other)
-        return differences(named, found, errors)
+        low, high = self.models["ratings"].bounds_
+        return differences(named, found, errors, high - low)
 
     def _notes(self) -> list[str]:
         """Sentences on the numbers, their order, directions if all are seen, and failing rows."""

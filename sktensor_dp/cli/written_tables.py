@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 
 import numpy as np
@@ -26,18 +26,18 @@ def table_of(rows: Iterable[Sequence[object]]) -> Callable[[Path], None]:
 
 
 def differences(
-    named: Mapping[str, Sequence[str]], found: Floats, errors: Floats
+    named: Mapping[str, Sequence[str]], found: Floats, errors: Floats, most: float = inf
 ) -> list[list[object]]:
     """Rows of a table of differences, with 90% intervals; columns of names come first.
 
-    Nine times in ten all that are clear differ, if errors are normal. Without an error it is
-    unknown whether one is clear.
+    No difference is larger than `most`, and nine times in ten all that are clear differ, if errors
+    are normal. Without an error it is unknown whether one is clear.
     """
     n_known = max(int(np.isfinite(errors).sum()), 1)
     reach, reach_of_all = (float(ndtri(1 - 0.05 / n)) * errors for n in (1, n_known))  # Bonferroni
     clear = (np.abs(found) > reach_of_all).astype(object)
     clear[np.isnan(errors)] = "unknown"
-    numbers = (found, found - reach, found + reach, clear)
+    numbers = (*np.clip([found, found - reach, found + reach], -most, most), clear)
     columns = (*named.values(), *(one.tolist() for one in numbers))
     head = [*named, "difference", "low", "high", "clear"]
     return [head, *map(list, zip(*columns, strict=True))]

@@ -54,7 +54,7 @@ ALONE = (
     "do not count that."
 )
 IF_ALONE = " Where each person has one alone, differences are between averages of different people."
-TOO_MANY = f"; of more than {MOST_CONCURRENT} {{rows}} this is not measured."
+TOO_MANY = f"; of more than {MOST_CONCURRENT:,} {{rows}} this is not measured."
 
 
 def of_modes(modes: Sequence[int], n_shared: int, by: str = "of") -> str:
@@ -169,12 +169,8 @@ class Chains:
             if mode in unknown and (in_doubt or not planned)
         ]  # fmt: skip
         said = [note for note in (self.on_errors(unmeasured),) if note]
-        # No warning of modes of many rows, which no budget measures. Where noise hides all
-        # differences, another warning says so.
-        if not any(
-            len(effects.means) <= MOST_CONCURRENT and not effects.is_hidden
-            for effects in unknown.values()
-        ):
+        # Where noise hides all differences, another warning says so.
+        if all(effects.is_hidden for effects in unknown.values()):
             return said, ()
         in_vain = [note for note in notes if IN_VAIN in note]
         return said, tuple(map(NotEnoughDataWarning, [*said, *in_vain]))

@@ -1,6 +1,7 @@
 """Private CP completion: mean, biases and components; `fit` is in estimator.py."""
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
@@ -8,11 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.parameters import Constraint, Number
 from sktensor_dp.completion.estimator import CompletionMixin
 from sktensor_dp.completion.model import SavedCompletion
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
+
+FOR_FOLD_IN = (
+    "transform returns 0 everywhere: no weights of units were released. The holder of their "
+    "entries finds them by fold_in(X, y).parameters."
+)
 
 
 class PrivateCPCompletion(
@@ -207,10 +214,17 @@ class PrivateCPCompletion(
         ndarray of shape (n, rank)
             0 for rows never observed, below 0 or beyond the shape; and everywhere with a
             ``unit_mode``, or if components were not found or are for ``fold_in`` alone.
+
+        Warns
+        -----
+        UserWarning
+            If components were found, but are for ``fold_in`` alone.
         """
         coordinates = self._coordinates(X)
         weights = vars(self).get("weights_", np.zeros(0))
         result = np.zeros((len(coordinates), self._n_features_out))
+        if self.n_components_ and not self.factors_[self._own_mode].any():
+            warnings.warn(FOR_FOLD_IN, stacklevel=level_of_caller())
         inside = ((coordinates >= 0) & (coordinates < np.array(self.shape_))).all(axis=1)
         if len(weights):
             result[inside, : len(weights)] = (

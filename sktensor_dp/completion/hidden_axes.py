@@ -44,7 +44,10 @@ class HiddenAxes:
         directions, coefficients = axes / roots, axes * roots
         # Along an axis x units compare the sum of S_rs (x_r - x_s)^2 / 2, S_rs the released sums:
         # its variance by noise of deviation 1.
-        variances = [np.sum(np.subtract.outer(x, x) ** 4) / 4 for x in directions.T[hidden]]
+        first, second, third, fourth = (
+            np.sum(directions[:, hidden] ** k, axis=0) for k in range(1, 5)
+        )
+        variances = (len(roots) * fourth - 4 * first * third + 3 * second**2) / 2
         others = np.where(hidden, 0.0, values)
         return cls(
             directions[:, hidden], coefficients[:, hidden], compared=1 - values[hidden],

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from sktensor_dp.checks.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.concurrences import stand_out
+from sktensor_dp.completion.hidden_axes import N_LAWS
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.mechanisms import PIECEWISE_EPSILONS, piecewise_deviation
 from sktensor_dp.privacy.plan import (
@@ -641,6 +642,10 @@ def check_model_size(
     if isinstance(plan, PersonPlan):
         # For each row of a shared mode and each point of the grid of weights.
         held += 10 * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
+        # For pairs of rows that are compared: 3 for each law of how, and 12 at work.
+        of_shared = np.delete(lengths, plan.unit_mode)[list(plan.with_concurrences)]
+        held += (3 * N_LAWS + 12) * float(np.max(of_shared, initial=0.0)) ** 2
+        held += 4 * float(np.sum(of_shared**2))  # concurrences and covariances, of each mode
     elif plan.perturbation == "sufficient_statistics":
         # Singular vectors of the incidence matrix, of a mode's rows by rows of all others, are
         # sought on its shorter side. For each row and vector 5 more: products with parts of the

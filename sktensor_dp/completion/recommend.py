@@ -181,8 +181,8 @@ class RecommenderMixin(FoldInMixin):
         Raises
         ------
         ValueError
-            As :meth:`predict_rows`, or if `n` is no int >= 1, `by` is another word, or the model
-            has no parameters of a unit.
+            As :meth:`predict_rows`, or if `n` is no int >= 1, `by` is another word, a list of rows
+            to exclude has an unknown one, or the model has no parameters of a unit.
 
         Notes
         -----
@@ -367,6 +367,12 @@ class RecommenderMixin(FoldInMixin):
             )
         numbers = [row_number(row, "exclude", mode, self._indices) for row in exclude]
         rows = np.array(numbers, dtype=np.intp)
+        if n_unknown := int((rows < 0).sum()):
+            raise ValueError(
+                f"exclude must have rows of mode {mode}: names of row_names, or numbers from 0 to "
+                f"{self.shape_[mode] - 1}; {n_unknown} of {len(rows)} "
+                f"{'is' if n_unknown == 1 else 'are'} unknown."
+            )
         entries = np.zeros((len(rows), len(self.shape_)), dtype=np.intp)
         entries[:, mode] = rows
         refuse_beyond(entries, self._given_shape, "exclude")

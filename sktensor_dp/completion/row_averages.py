@@ -1,14 +1,23 @@
 """Averages over several rows of a mode, as over all items of one shop."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.parameters import shown
+from sktensor_dp.completion.chains import NOT_MEASURED, words_for_rows
 from sktensor_dp.completion.recommend import RecommenderMixin
+from sktensor_dp.exceptions import NotEnoughDataWarning
+
+# Standard errors beyond which a normal distribution counts as 0, and number of points of its grid.
+FARTHEST, N_POINTS = 8.0, 4097
+# To avoid a division by 0.
+LEAST_DEVIATION = 1e-130
 
 
 class RowAveragesMixin(RecommenderMixin):
@@ -39,13 +48,21 @@ class RowAveragesMixin(RecommenderMixin):
         Returns
         -------
         average, error : float
-            The average, `mean_` included unless `less` is given, and its standard error.
+            The average, `mean_` included unless `less` is given, and its standard error: mean and
+            deviation of what bounds leave of a normal posterior, and so nearly those of any number
+            that bounds allow where noise hides the average.
 
         Raises
         ------
         ValueError
             If there are no rows, one is unknown or in both groups, `mode` is that of units, or
             there is no ``unit_mode``.
+
+        Warns
+        -----
+        NotEnoughDataWarning
+            If it is not known how units compare rows of the mode, so that the error may be too
+            small: `bias_covariances_` are None.
 
         Notes
         -----
@@ -79,14 +96,19 @@ class RowAveragesMixin(RecommenderMixin):
             raise ValueError("average_rows needs a fit with a unit_mode; got unit_mode=None.")
         chosen = self._shared_mode(mode)
         effects = self._shared.effects[chosen - (chosen > self._own_mode)]
+        if effects.covariances is None and len(effects.means) > 2:
+            said = NOT_MEASURED.format(rows=words_for_rows([chosen], len(self.shape_) - 1))
+            warnings.warn(NotEnoughDataWarning(f"{said}."), stacklevel=level_of_caller())
         own = self._distinct_rows(chosen, "rows", rows)
         if less is None:
             average, error = effects.difference(own, own[:0])
-            return self.mean_ + average, math.hypot(error, self._shared.level_error)
+            of_level = self.mean_ + average, math.hypot(error, self._shared.level_error)
+            return normal_within(*of_level, *self.bounds_)
         others = self._distinct_rows(chosen, "less", less)
         if np.isin(own, others).any():
             raise ValueError("less must have no row that is in rows.")
-        return effects.difference(own, others)
+        width = self.bounds_[1] - self.bounds_[0]
+        return normal_within(*effects.difference(own, others), -width, width)
 
     def _distinct_rows(self, mode: int, name: str, given: Any) -> NDArray[np.intp]:
         """Distinct numbers of the rows in an argument of this `name`."""
@@ -97,3 +119,17 @@ class RowAveragesMixin(RecommenderMixin):
                 f"from 0 to {self.shape_[mode] - 1}; got {shown(given)}."
             )
         return rows
+
+
+def normal_within(mean: float, deviation: float, low: float, high: float) -> tuple[float, float]:
+    """Mean and deviation of a normal distribution that is cut off at bounds."""
+    reach = FARTHEST * deviation
+    if low + reach <= mean <= high - reach:
+        return mean, deviation
+    middle = min(max(mean, low), high)
+    x = np.linspace(max(low, middle - reach), min(high, middle + reach), N_POINTS)
+    squares = np.square((x - mean) / max(deviation, LEAST_DEVIATION)) / 2
+    weights = np.exp(squares.min() - squares)
+    weights /= weights.sum()
+    found = float(weights @ x)
+    return found, math.sqrt(float(weights @ (x - found) ** 2))

@@ -164,7 +164,15 @@ def test_rows_beyond_a_table_are_unseen_where_no_shape_is_given(model):
         np.testing.assert_array_equal(question([[3, 2, -1]]), question([[3, 2, 100]]))
 
 
+def test_a_transform_to_nothing_but_0_names_what_gives_weights_of_units():
+    fitted = build(epsilon=INF, shape=SHAPE, unit_mode=0).fit(X0, Y0)
+    assert fitted.n_components_
+    with pytest.warns(UserWarning, match=r"returns 0 .* by fold_in\(X, y\)\.parameters"):
+        assert not fitted.transform(X0).any()
+
+
 @pytest.mark.filterwarnings("ignore:No row of X is of a unit that was folded in")
+@pytest.mark.filterwarnings("ignore:transform returns 0 everywhere")
 @pytest.mark.parametrize("unit_mode", [None, 0])
 def test_rows_beyond_a_given_shape_are_refused_at_every_door(unit_mode):
     fitted = build(epsilon=INF, shape=SHAPE, unit_mode=unit_mode).fit(X0, Y0)

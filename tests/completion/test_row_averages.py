@@ -6,9 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from internals import shared_model
+from scipy.stats import truncnorm
 from small_completions import INF, build
 
-from sktensor_dp import PrivateCPCompletion, RowIndex, unsafe_seeded_noise
+from sktensor_dp import (
+    NotEnoughDataWarning,
+    PrivateCPCompletion,
+    RowIndex,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.completion import shared_biases
+from sktensor_dp.completion.row_averages import normal_within
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 pytestmark = [
@@ -217,3 +225,53 @@ def test_a_search_for_components_leaves_differences_their_intervals(strong, n_se
         held.append(np.mean(np.abs(off) < 1.645 * shared.errors_of_differences(later, other)))
     # Of 8 draws with components 95 % of intervals held the truth, and 94 % of 8 without.
     assert np.mean(held) > (0.75 if n_seeds == 1 else 0.85)
+
+
+@pytest.mark.parametrize("mean", [-22.9, -4.0, 1.0, 5.5])
+@pytest.mark.parametrize("deviation", [0.3, 5.0, 16.0])
+def test_bounds_cut_off_what_cannot_be(mean, deviation):
+    law = truncnorm(*((end - mean) / deviation for end in (-4, 4)), mean, deviation)
+    found = normal_within(mean, deviation, -4, 4)
+    np.testing.assert_allclose(found, (law.mean(), law.std()), rtol=0.02, atol=1e-3)
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(3.0, 3.0), (4.0, 4.0), (1e3, 4.0)])
+def test_bounds_cut_off_exact_averages(mean, expected):
+    assert normal_within(mean, 0.0, -4, 4) == (pytest.approx(expected), pytest.approx(0))
+
+
+def test_an_average_that_noise_hides_is_one_that_bounds_allow(seed):
+    rng = np.random.default_rng(seed)
+    X = np.argwhere(rng.random((300, 20)) < 0.5)
+    y = rng.integers(1, 6, len(X)).astype(float)
+    model = PrivateCPCompletion(0, bounds=(1, 5), shape=(300, 20), unit_mode=0, epsilon=0.02)
+    for fit in range(4):
+        with unsafe_seeded_noise(fit):
+            model.fit(X, y)
+        average, error = model.average_rows([0], less=[1, 2])
+        assert abs(average) <= 4
+        assert 1 < error <= 4
+        average, error = model.average_rows([0])
+        assert 1 <= average <= 5
+        assert error <= 2
+
+
+@pytest.mark.filterwarnings("default::sktensor_dp.NotEnoughDataWarning")
+def test_averages_and_fits_say_that_nothing_tells_how_many_rows_are_compared(monkeypatch):
+    """Titles of two genres, to which persons keep."""
+    rng, shape = np.random.default_rng(0), (4000, 40)
+    of_genre = np.arange(40) % 2 == np.arange(4000)[:, None] % 2
+    X = np.argwhere((rng.random(shape) < 0.2) & (of_genre | (rng.random(shape) < 0.05)))
+    y = np.clip(3 + 0.6 * (X[:, 1] % 2) + rng.standard_normal(len(X)), 1, 5)
+    model = PrivateCPCompletion(0, bounds=(1, 5), shape=shape, unit_mode=0, epsilon=8.0)
+    with unsafe_seeded_noise(0), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y).average_rows([1, 3], less=[0, 2])
+    monkeypatch.setattr(shared_biases, "MOST_CONCURRENT", 30)
+    monkeypatch.setattr("sktensor_dp.completion.plan.MOST_CONCURRENT", 30)
+    said = "rows are as by chance, not for those who keep to few"
+    with unsafe_seeded_noise(0), pytest.warns(NotEnoughDataWarning, match=said) as told:
+        model.fit(X, y)
+    assert len(told) == 1
+    with pytest.warns(NotEnoughDataWarning, match=said):
+        model.average_rows([1, 3], less=[0, 2])
