@@ -270,8 +270,11 @@ class RecommenderMixin(FoldInMixin):
 
         Notes
         -----
-        **Privacy.** It costs nothing: similarities are of released factors, and so of factors
-        with noise.
+        Cosines are of what was found, with its noise, so that they are too sure: of three
+        components the nearest three of 60 rows would have .93 on average, of two .99, if all
+        had components by chance. Take them for an order.
+
+        **Privacy.** It costs nothing: similarities follow from released factors.
         """
         check_is_fitted(self)
         chosen = checked_mode(self._mode(mode), len(self.shape_))
