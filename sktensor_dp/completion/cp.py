@@ -109,10 +109,11 @@ class PrivateCPCompletion(
     bias_errors_ : list of ndarray of shape (shape[m],)
         Standard errors of ``biases_``, from noise and sampling, and with a ``unit_mode`` from the
         shrinkage of rows with few entries; NaN for ``unit_mode``, or for the first mode where that
-        is None. These and ``mean_error_`` are valid if units do not leave, and if which entries
-        exist depends on values through the level of a unit alone. In three or more modes values
-        count as independent: where units differ in a row for good, as patients in one item over
-        months, errors are those for these patients alone.
+        is None. These and ``mean_error_`` are valid if units do not leave, if which entries exist
+        depends on values through the level of a unit alone, and for modes without
+        ``bias_covariances_`` if units do not keep to few rows, as readers to a genre. In three or
+        more modes values count as independent: where units differ in a row for good, as patients in
+        one item over months, errors are those for these patients alone.
     bias_covariances_ : list of ndarray of shape (shape[m], shape[m]), or None
         Covariances of errors of ``biases_``, by which differences of rows may err far less than by
         ``bias_errors_``; None for modes of more than 256 rows, or where it is not known
