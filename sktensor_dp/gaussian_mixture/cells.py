@@ -89,6 +89,7 @@ def observed_overall(ball: LiftedBall, second: Answer) -> float:
     if share >= 1 - 2 * error - 1e-9:  # sums are rounded
         return 1.0
     if error > 0:
+        share = max(share, -8 * error)  # further from 0, the mean would be inexact
         share = truncnorm.mean(-share / error, (1 - share) / error, share, error)
     return max(float(share), LEAST_SHARE)
 

@@ -21,6 +21,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.data.samples import IncompleteChunk
 from sktensor_dp.gaussian_mixture import recipe
+from sktensor_dp.gaussian_mixture.cells import LEAST_SHARE, observed_overall
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, full_covariances
 from sktensor_dp.gaussian_mixture.recipe import nearest, release_start
 from sktensor_dp.gaussian_mixture.step_release import of_type
@@ -681,3 +682,11 @@ def test_one_cloud_of_heavy_tails_is_one_place_in_the_table(seed):
     assert (table["mean"][::2] < 4).all()
     model.means_ = model.means_ + 9.0
     assert model.groups_table(ranges=ranges)["mean"].tolist() == [3.4, 90.0] * 2
+
+
+@pytest.mark.parametrize("released", [-1e12, -1e3, -1.0, 0.5, 3.0])
+def test_shares_of_observed_cells_are_shares_whatever_is_released(released):
+    """Far below 0 the mean of a truncated normal is inexact, or not a number."""
+    ball = LiftedBall(1.0, 0.5)
+    share = observed_overall(ball, SimpleNamespace(value=np.array([[released]]), sigma=0.01))
+    assert LEAST_SHARE <= share <= 1
