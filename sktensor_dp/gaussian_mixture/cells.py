@@ -20,6 +20,9 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
+# Share of missing cells that hardly moves averages: where noise may hide more, a fit of several
+# groups counts cells, and a fit to persons warns; it warns, too, where a column surely lacks some.
+FEW_MISSING = 0.05
 # Radii by which a release fills missing cells to count them.
 FAR_OUT = 1000.0
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
@@ -83,10 +86,14 @@ def release_cells_of_groups(
     return Cells.by_missing(missing, (noise * math.sqrt(d / scales.shift + of_weights))[:, None])
 
 
-def observed_overall(ball: LiftedBall, second: Answer) -> float:
-    """Expected share of cells that are observed; 1 if noise may explain the missing ones."""
+def observed_overall(ball: LiftedBall, second: Answer, *, of_one: bool = False) -> float:
+    """Expected share of cells that are observed; 1 if noise may explain the missing ones.
+
+    For `of_one` group it is 1 only if noise hides no more than `FEW_MISSING` of the cells: a
+    covariance fills them, and would be too flat if they were forgotten.
+    """
     share, error = observed_as_released(ball, second)
-    if share >= 1 - 2 * error - 1e-9:  # sums are rounded
+    if share >= 1 - 2 * error - 1e-9 and not (of_one and 2 * error > FEW_MISSING):  # rounded sums
         return 1.0
     if error > 0:
         share = max(share, -8 * error)  # further from 0, the mean would be inexact

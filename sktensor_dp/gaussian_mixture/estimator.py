@@ -598,8 +598,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         -----
         NotEnoughDataWarning
             If a column has no intervals, if possible tails make intervals over twice as wide, if
-            noise hides groups, or if most rows lack a column, or noise may hide that they do, or if
-            rows of one group lack a column and noise is large.
+            noise hides groups, or if most rows lack a column, or noise may hide that they do.
 
         Raises
         ------
@@ -624,11 +623,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
           group scale complete rows down to ``data_norm`` alone, and have noise in proportion to it.
         - The share of missing cells is released for each column if second moments show that cells
           are missing, beyond noise, and with the last steps of one group. Where cells are missing
-          for values that are seen, as by dropout, noise leaves steps unfinished. What their second
-          half moved is counted: of 90% intervals 8 or 9 in 10 hold, but 7 of fewer than 1,500 rows
-          with an epsilon of 2, or with little epsilon of a column that a third of the rows lack.
-          Where they are missing for values that are not seen, intervals are for rows with the
-          column.
+          for values that are seen, as by dropout, noise leaves steps unfinished, and flattens
+          lines. Of one group intervals count what the second half of steps moved, and errors of
+          slopes as if normal rows dropped out beyond a threshold: of 90% intervals 8 or 9 in 10
+          hold. Of several groups 7 hold with little epsilon of a column that most rows lack. Where
+          cells are missing for values that are not seen, intervals are for rows with the column.
         - Lines that fill cells err where a score has a floor or a ceiling. Means of one group are
           moved by that, and intervals count the rest, for normal columns clipped to [-1, 1], as
           :func:`~sktensor_dp.scale_by_ranges` gives them, if ``data_norm`` is at most the root of

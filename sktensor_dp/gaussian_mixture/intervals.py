@@ -15,10 +15,6 @@ from sktensor_dp.mixtures.skewness import are_long
 from sktensor_dp.mixtures.uncertainty import MeanErrors, ParameterErrors, parameter_errors
 from sktensor_dp.tensor.arrays import Floats, Integers
 
-# Error of a mean, in deviations of its column, beyond which noise flattens lines that fill cells;
-# and the largest share of observed cells of a column that is named for it.
-LARGE_ERROR, SEEN = 0.1, 0.9
-
 
 class _Fit(NamedTuple):
     """Attributes of a fit that errors depend on."""
@@ -169,30 +165,15 @@ def doubts_of(estimator: Any, errors: ParameterErrors | None) -> str:
             "released numbers, and they count what that moves. Without one, noise makes it seem so "
             "in 3 of 100 fits, and in 15 where groups overlap."
         )
-    few, flat = parts.observed < 0.5, _has_flat_lines(estimator, parts, errors)
-    if named := names_where(estimator, (flat & ~few)[0] & ~without):
-        doubts.append(
-            f"Rows lack {' and '.join(named)}: if they do for values that are seen, as by dropout, "
-            "7 or 8 in 10 of the 90% intervals there may hold with as large noise: means lean "
-            "towards rows that have the column."
-        )
+    few = parts.observed < 0.5
     if possible := _on_few_cells(estimator, few & ~without):
         sure = _on_few_cells(estimator, (parts.most_observed < 0.5) & ~without)
         most = "Most" if sure else "Noise may hide that most"
         doubts.append(
             f"{most} {sure or possible}: if they do for values that are seen, as by dropout, with "
-            "little epsilon 7 in 10 of the 90% intervals there hold."
+            f"little epsilon {7 if has_several else 8} in 10 of the 90% intervals there hold."
         )
     return " ".join(doubts)
-
-
-def _has_flat_lines(
-    estimator: Any, parts: MeanErrors, errors: ParameterErrors
-) -> NDArray[np.bool_]:
-    """Columns (k, d) of one group that rows lack, by lines that large noise makes too flat."""
-    variances = np.diagonal(gaussians_of(estimator).covariances, axis1=1, axis2=2)
-    is_noisy = errors.std[:, 1:] > LARGE_ERROR * np.sqrt(variances)
-    return np.asarray((parts.observed < SEEN) & is_noisy & (len(variances) == 1))
 
 
 def _on_few_cells(estimator: Any, few: NDArray[np.bool_]) -> str:

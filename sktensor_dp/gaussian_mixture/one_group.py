@@ -25,6 +25,9 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Largest length of rows scaled to [-1, 1], over the root of the number of columns.
 LONGEST_SCALED = 1.01
+# Squared distance of the mean of rows that have a column, a share s, from that of all rows: at most
+# this times (1 - s) / s squared deviations, where normal rows drop out beyond a threshold.
+DROPOUT = 2 / math.pi
 # Number of quantiles of a share of observed cells.
 N_SHARES = 100
 
@@ -67,11 +70,7 @@ def release_filled(
     covariance = covariance + np.diag(np.where(beyond > 2 * noise_of_variances, beyond, 0.0))
     means = projected(at + moves - bend.expected, errors_of_moves**2, radius)
     moved = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
-    # Means of rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share
-    # that has it: times their part 1 - s, over s as steps repeat it, and over 2^(1/2) for
-    # covariances off the diagonal. So this bounds how far noise of covariances moves a mean by
-    # filled cells.
-    of_filling = np.sqrt(before * (1 - shares) / shares / 2) * noise.shape
+    of_filling = _errors_of_lines(rows, before * unexplained, noise)
     # True over fitted deviation, with what noise may hide of the true one.
     largest_variances = before + np.hypot(np.maximum(beyond, 0.0), noise_of_variances)
     spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
@@ -97,9 +96,7 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
     # part kept as in `Cells.by_missing`: where few cells are observed, each counts.
     missing = (2 - rows.cells.kept_fractions) * (1 - rows.cells.observed)
     centre, noise = np.maximum(1 - missing, LEAST_SHARE), rows.noise_of_shares
-    low, high = ndtr((LEAST_SHARE - centre) / noise), ndtr((1 - centre) / noise)
-    quantiles = (np.arange(N_SHARES)[:, None] + 0.5) / N_SHARES
-    shares = centre + noise * ndtri(low + quantiles * (high - low))
+    shares = _quantiles_of_shares(centre, noise)
     moved, totals = rows.means - at, rows.sigma**2 + shares**2 * variances
     log_odds = -(moved**2 / totals + np.log(totals)) / 2
     odds = np.exp(log_odds - log_odds.max(axis=0))
@@ -108,6 +105,26 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
     moves = (odds * of_shares).sum(axis=0)
     squares = rows.sigma**2 * variances / totals + np.square(of_shares - moves)
     return moves, np.sqrt((odds * squares).sum(axis=0))
+
+
+def _errors_of_lines(rows: "_FilledRows", unexplained: Floats, noise: StepNoise) -> Floats:
+    """Deviations (d,) of errors of means by slopes of lines that fill missing cells.
+
+    `unexplained` (d,) are variances given other columns; `noise` is that of covariances.
+    """
+    shares = _quantiles_of_shares(1 - rows.missing, rows.noise_of_missing)
+    # A slope has the noise of an entry off the diagonal over the share of rows that show it. A
+    # priori it is a correlation, uniform from -1 to 1.
+    precisions = 3 + 2 * np.square(shares / max(noise.shape, 1e-150))
+    squares = DROPOUT * (1 - shares) / shares / precisions
+    return np.sqrt(unexplained * squares.mean(axis=0))
+
+
+def _quantiles_of_shares(centre: Floats, noise: Floats) -> Floats:
+    """Quantiles (n, d) of normal shares of observed cells, cut at 1 and near 0."""
+    low, high = ndtr((LEAST_SHARE - centre) / noise), ndtr((1 - centre) / noise)
+    quantiles = (np.arange(N_SHARES)[:, None] + 0.5) / N_SHARES
+    return centre + noise * ndtri(low + quantiles * (high - low))
 
 
 def _bend(
@@ -158,6 +175,8 @@ class _FilledRows(NamedTuple):
     sigma: float  # deviation of noise on `means`
     limit: float  # length at which filled rows are clipped
     cells: Cells
+    missing: Floats  # (d,): released shares of missing cells, from 0 to 1
+    noise_of_missing: Floats  # (d,): deviation of noise on these; above 0
     noise_of_shares: Floats  # (d,): deviation of noise on shares of observed cells; above 0
 
 
@@ -186,7 +205,8 @@ def _release_filled_rows(
     weighted = signs @ values / n_releases
     _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
     _, lifted, of_sizes, of_shapes = query.decoded(weighted)
-    cells = Cells.by_missing(radius * lifted[0] / lift, sigma / lift)
+    released = radius * lifted[0] / lift
+    cells = Cells.by_missing(released, sigma / lift)
     missing = 1 - cells.observed
     noise = np.maximum(cells.kept_fractions * sigma / lift, 1e-12)
     squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - missing * lift**2
@@ -195,5 +215,6 @@ def _release_filled_rows(
     filled = (grown - (signs**3).mean() * missing * lift**2) / (2 * lift)
     noise_of_filled = sigma * limit * radius / math.sqrt(query.scales.size) / (2 * lift)
     return _FilledRows(
-        radius * shifts[0], squares, filled, noise_of_filled, sigma, limit * radius, cells, noise
-    )
+        radius * shifts[0], squares, filled, noise_of_filled, sigma, limit * radius, cells,
+        np.clip(released, 0.0, 1.0), np.full(d, max(sigma / lift, 1e-12)), noise,
+    )  # fmt: skip

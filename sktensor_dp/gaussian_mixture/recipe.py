@@ -11,6 +11,7 @@ from sktensor_dp.estimator.data_norm import release_ball, warnings_of_norm
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.cells import (
+    FEW_MISSING,
     Cells,
     observed_as_released,
     observed_by_column,
@@ -71,9 +72,6 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 # Steps to the nearest mixture of fewer groups stop at this gain, in nats a row. Where groups
 # overlap, hundreds of steps that gain little more each may together gain as much as a group.
 NEAREST_GAIN = 1e-6
-# Share of missing cells that hardly moves averages: where noise may hide more, a fit of several
-# groups counts cells, and a fit to persons warns; it warns, too, where a column surely lacks some.
-FEW_MISSING = 0.05
 
 # For fits to persons, unless released numbers show that no cell is missing.
 UNEVEN = (
@@ -154,7 +152,7 @@ def release_mixture(
         observed = cells.observed if cells else observed_by_column(ball, second, chosen)
         tails = release_tails(ask, ball, plan, second, chosen, noise, observed, n_full_steps=0)
         left = np.zeros_like(chosen.means)
-        if observed_overall(ball, second) < 1:
+        if observed_overall(ball, second, of_one=True) < 1:
             left = unfinished(early, chosen, noise, observed)
         found, errors = release_filled(ask, ball, plan, second, chosen, noise, left)
         skewness = tails.skewness
@@ -226,7 +224,7 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         # Missing cells, which are 0 here, lower mean squares: raise them. EM steps correct a
         # variance that is too large, but not one that is far too small.
         squares = np.diagonal(second.value)[:-1]
-        covariance += np.diag(squares / observed_overall(ball, second) - squares)
+        covariance += np.diag(squares / observed_overall(ball, second, of_one=True) - squares)
         covariance = clip_eigenvalues(covariance, noise, radius**2)
         one = Gaussians(np.ones(1), mean[None], covariance[None])
         return of_type(one, plan, radius)
@@ -291,7 +289,7 @@ def release_steps(
     step goes only a part of the way: with `cells`, if the plan has intervals, the next model is the
     one to which such steps would lead.
     """
-    share = observed_overall(ball, second)
+    share = observed_overall(ball, second, of_one=plan.n_components == 1)
     # The share of rows with both cells of a pair is about the square of the share of cells.
     added = (share**-2 - 1) * plan.n_steps / ask.n_units
     # A covariance of one group fills missing cells.

@@ -15,6 +15,8 @@ LEAST_OF_LARGEST = 1e-4
 # Where noise is large, a covariance keeps in every direction at least this part of the variance of
 # what it is shrunk to, or if it is not shrunk, of the former covariance.
 LEAST_KEPT = 0.5
+# The same where covariances fill missing cells: lines of columns that go together are steeper.
+LEAST_TO_FILL = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,7 @@ def unshrunk_covariances(noisy: Scatters, least: float, largest: float) -> Float
     d, found = noisy.whitened.shape[1], []
     for frame, whitened, sigma in zip(noisy.frames, noisy.whitened, noisy.shape_sigma, strict=True):
         moved = whitened - np.eye(d)
-        moved *= _safe_fraction(np.eye(d), whitened, 1.0, sigma)
+        moved *= _safe_fraction(np.eye(d), whitened, 1.0, sigma, LEAST_TO_FILL)
         found.append(clip_eigenvalues(frame @ (np.eye(d) + moved) @ frame.T, least, largest))
     return np.array(found)
 
@@ -132,16 +134,18 @@ def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats
     return np.asarray(common / np.exp(np.linalg.slogdet(common)[1] / d))
 
 
-def _safe_fraction(base: Floats, shape: Floats, fraction: float, noise: float) -> float:
+def _safe_fraction(
+    base: Floats, shape: Floats, fraction: float, noise: float, least_kept: float = LEAST_KEPT
+) -> float:
     """Fraction of the way from `base` to `shape`, lowered where `noise` of a coordinate is large.
 
-    It then keeps at least `LEAST_KEPT` of the base in every direction.
+    It then keeps at least the part `least_kept` of the base in every direction.
     """
     # The operator norm of such noise is about noise sqrt(2 d).
     if noise * np.sqrt(2 * len(base)) < defaults.LARGE_NOISE or fraction <= 0:
         return fraction
     least = float(np.linalg.eigvalsh(_in_frame(shape - base, np.linalg.cholesky(base)))[0])
-    return min(fraction, (1 - LEAST_KEPT) / max(-least, 1e-9))
+    return min(fraction, (1 - least_kept) / max(-least, 1e-9))
 
 
 def _unit_shape(shape: Floats) -> Floats:
