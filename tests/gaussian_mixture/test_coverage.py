@@ -613,9 +613,9 @@ def test_gaps_of_one_column_do_not_widen_intervals_of_complete_ones(seed):
         X = 0.2 * (rng.standard_normal((3000, 1)) + rng.standard_normal((3000, 4)))
         X[rng.random(3000) < 0.4, 0] = np.nan
         model = PrivateGaussianMixture(1, data_norm=2.0, epsilon=3.0, random_state=0).fit(X)
-        # Noise of means alone, which is hardly less where a column has a smaller variance.
+        # Noise of means, and little of cells that noise may hide.
         found = model._mean_errors.missed[0, 1:][model._mean_errors.observed[0] == 1]
-        np.testing.assert_allclose(found, found[:1].repeat(len(found)), rtol=1e-4)
+        np.testing.assert_allclose(found, found[:1].repeat(len(found)), rtol=0.02)
         n_complete += len(found)
     # Two deviations of noise let one in forty of them lack cells.
     assert n_complete >= 18 - binom.isf(CHANCE, 18, norm.sf(2))
