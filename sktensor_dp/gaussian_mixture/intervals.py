@@ -93,17 +93,20 @@ def on_hidden_groups(hidden: NDArray[np.bool_]) -> str:
 
 
 def on_groups(estimator: Any, found: Intervals) -> str:
-    """Say, from released numbers, how many groups can be seen, and what they gain over one."""
-    n_seen, n_asked = estimator.n_components_ - int(found.hidden.sum()), estimator.n_components
-    of_asked, more = counted(n_asked, "group"), ", or there are no more" * (n_seen < n_asked)
-    said = f"{n_seen} of {of_asked} can be seen above the noise{more}."
+    """Say, from released numbers, how many groups were found, and what they gain over one."""
+    n_found, n_asked = estimator.n_components_, estimator.n_components
+    of_asked, more = counted(n_asked, "group"), ", or there are no more" * (n_found < n_asked)
     if hidden := on_hidden_groups(found.hidden):
-        return f"{said} {hidden}"
-    if estimator.n_components_ == 1:
+        n_seen = n_found - int(found.hidden.sum())
+        return (
+            f"{n_found} of {of_asked} are shown, {n_seen} of them above the noise{more}. {hidden}"
+        )
+    said = f"{n_found} of {of_asked} can be seen above the noise{more}."
+    if n_found == 1:
         return said
     if np.isnan(found.shares).any():
         return (
-            f"{n_seen} of {of_asked} were found; without intervals nothing says which noise hides."
+            f"{n_found} of {of_asked} were found; without intervals nothing says which noise hides."
         )
     gain = math.exp(estimator.gains_[estimator.n_components_ - 1])
     return f"{said} Rows are typically {gain:.3g} times as likely in them as in one, or more."

@@ -711,11 +711,11 @@ def test_groups_with_shares_that_may_be_0_are_not_seen(command, tmp_path, monkey
     monkeypatch.setattr(intervals, "errors_of", much_error)
     done = command(*asked, "--output", "o")
     said = (
-        "1 of 3 groups can be seen above the noise, or there are no more. Noise and chance hide 2 "
+        "3 of 3 groups are shown, 1 of them above the noise. Noise and chance hide 2 "
         "groups (2, 3): 90% intervals of shares begin at 0, so that rows may be of other groups."
     )
     assert f"warning: {said} What would help: a smaller --groups, or more rows" in done.err
-    assert "3 of 3" not in done.out + done.err
+    assert "can be seen" not in done.out + done.err
     assert "times as likely" not in done.out + done.err
     page = Path("o", "for-the-officer.md").read_text("utf-8")
     assert said in page
