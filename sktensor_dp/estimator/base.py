@@ -378,7 +378,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         has charged it. Warnings that are `expected`, by public numbers, come before the charge.
         """
         # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced,
-        # if it can be read before the charge (partitions are counted after it).
+        # if it can be read before the charge (tables and texts of Dask are counted after it).
         # Entering the session charges; a private number of units is then counted; the caller's
         # block asks its queries; leaving it drops the data. `UNIT_COLUMN`, which the payer names
         # persons by, is set by `around_fit`.

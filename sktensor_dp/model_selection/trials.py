@@ -87,7 +87,7 @@ class Request:
         return self.neighbours == "add_remove"
 
     def found(self, best: Trial, bounds: tuple[float, float]) -> str:
-        """Sentences on candidates, and on the `best`, with its released score and that's noise."""
+        """Sentences on candidates, and on the `best`, with its released score and its noise."""
         candidates = "; or ".join(map(candidates_in_words, self.distributions))
         released = best.parts[-1].composition.rows[-1]  # after a count of units, if there is one
         low, high = bounds

@@ -135,11 +135,12 @@ class PrivateSpectralLDA(
     mixing_covariance_ : ndarray of shape (n_components_, n_components_, n_components_) or None
         How far shares may be off as topics may be mixed. Texts of topic i are found too much in
         topic j by some x[i, j]; entry [j, i, l] is the covariance of x[i, j] and x[l, j]. Of a
-        joint fit to moments it is that of fits to moments with more errors. Of EM steps it is
-        what their counts leave of a deviation a priori, by which topics may hold a fifth of
-        others, or of a larger one that they suggest. Intervals of :meth:`shares_by` allow for
-        it. None for fits without noise, by third moments alone, or of one topic; and of EM steps
-        where topics are more than 100, or counts of tokens are noise alone.
+        joint fit to moments it is that of fits to moments with their known errors drawn anew and
+        added. Of EM steps it is what their counts leave of a deviation a priori, by which topics
+        may hold a fifth of others, or of a larger one that they suggest; in a stream, counts of
+        the first batch. Intervals of :meth:`shares_by` allow for it. None for fits without noise,
+        by third moments alone, or of one topic; and of EM steps where topics are more than 100, or
+        counts of tokens are noise alone.
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one, or
         took short documents to have one topic each, ``privacy_report_.notes`` say so.
@@ -156,8 +157,8 @@ class PrivateSpectralLDA(
         UMass coherence of the ten words that lead each topic, of those whose pairs were
         released: mean of ``log P(word | a more probable word)``. None after later batches.
     document_length_ : float
-        Mean number of tokens of a document as released: with noise, clipped, and without documents
-        of fewer than three if pairs of all words were released.
+        Mean number of tokens of a document as released: with noise, and clipped; if pairs of all
+        words were released, documents of fewer than three tokens count as if they had none.
     clip_norm_ : dict
         Limits in force, public or released.
     privacy_report_ : PrivacyReport
@@ -534,8 +535,8 @@ class PrivateSpectralLDA(
             With `groups`: bound on what a person adds, as the Euclidean norm of their sums of
             shares (the number of documents if ``delta=0``): a public guess of how many documents a
             person has, as nobody with fewer is scaled down. ``"auto"`` chooses it by a noisy
-            histogram, at a fifth of the budget, and adds what lies beyond a smaller bound as far
-            as noise shows that it differs.
+            histogram, at a fifth of the budget, and releases what lies beyond a smaller bound
+            apart, with more noise; shares move by that as far as the move exceeds this noise.
         epsilon, delta : float, default=1.0 and 1e-6
             Cost of the release; :meth:`BudgetAccountant.split` divides a budget.
         accountant : BudgetAccountant, optional

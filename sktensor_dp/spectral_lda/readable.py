@@ -219,7 +219,8 @@ class ReadableTopics:
     def hidden(self) -> NDArray[np.bool_]:
         """Mask of topics that noise hides: no word is surely more likely there than in all texts.
 
-        Topics that neither the released pairs of words nor the EM steps confirm are hidden, too.
+        Topics that neither the released pairs of words nor the EM steps of the first batch confirm
+        are hidden, too.
 
         Returns
         -------

@@ -40,7 +40,7 @@ class TopicError(NamedTuple):
     noise: float  # factor on the noise of a sum
     chance: float  # deviation of what a text adds to the share
     mixed: float = 0.0  # deviation by errors of topics, where these are found
-    hidden: float = 0.0  # how far hidden topics may move the share
+    hidden: float = 0.0  # how far the share is off if hidden topics are nothing, or all there
 
 
 class FoundTopics(NamedTuple):
@@ -63,7 +63,8 @@ class FoundTopics(NamedTuple):
         noise = np.sqrt(variance_of_shares(inverse, shares))
         chance = np.sqrt(chance_variance(matrix, inverse, shares[None])[0])
         mixed = np.sqrt(mixing_variance(model.mixing_covariance_, shares[None])[0])
-        parts = np.stack([noise, chance, mixed, np.abs(shares @ mixtures - shares)], axis=1)
+        by_topics = np.abs(shares @ mixtures - shares) / 2  # half of hidden texts count for others
+        parts = np.stack([noise, chance, mixed, by_topics], axis=1)
         least = (noise / np.maximum(shares, TINY)).min(initial=math.inf, where=~hidden & (k > 1))
         return cls(
             [TopicError(*topic) for topic in parts[~hidden].tolist()],
@@ -93,8 +94,7 @@ class ShareForecast(NamedTuple):
                 f"{units}, spread evenly, at this epsilon"
             )
         if found.hidden > 0.5:
-            # Half of their texts count for others, which are off if all exist, or none.
-            moved = max(one.hidden for one in found.seen) / 2
+            moved = max(one.hidden for one in found.seen)
             return (
                 f"Topics that noise hides hold {found.hidden:.0%} of the words and may be mixtures "
                 f"of those seen, so shares by group of these would be off by up to {moved:.0%} "

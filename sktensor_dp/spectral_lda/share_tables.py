@@ -146,7 +146,7 @@ def on_scaling(shares: Any) -> str:
         at_most = f" (likely {counted(math.ceil(shares.most_beyond_), 'person')} at most)"
     return (
         "In shares by group a person counts as often as they wrote, up to about "
-        f"{counted(n, 'text')} of one topic and group. "
+        f"{counted(n, 'text')} of one topic and group (of several, the norm of their numbers). "
         f"Whoever wrote more{at_most} is scaled down, also in the number of texts; if they wrote "
         "far more, and of other things, shares are farther off than their intervals say."
     )

@@ -112,11 +112,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     hidden_ : ndarray of shape (n_values,)
         True where noise hides how many texts there are.
     texts_per_person_ : float
-        Bound on what one unit adds, in texts of one topic and group: 1 of documents; of persons
-        given or released.
+        Bound on the Euclidean norm of what one unit adds to all topics and groups, as a number of
+        texts: 1 of documents; of persons given or released.
     spread_ : float
         Factor of the variance by chance where persons write several texts: mean square of their
-        numbers of texts over the mean, from 1 to `texts_per_person_`.
+        numbers of texts over the mean, from 1 to `texts_per_person_`; the latter if it was given.
     most_beyond_ : float
         Largest number of units beyond `texts_per_person_`, which are scaled down, at a level of
         about 97 % or more. All units where the bound was given for persons.

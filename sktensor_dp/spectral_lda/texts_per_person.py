@@ -22,7 +22,7 @@ class PersonBounds(NamedTuple):
 
     largest: float  # persons with more texts are scaled down to it
     few: float  # bound of least error; texts from there to the largest are released apart
-    spread: float  # mean square of persons' texts over their mean
+    spread: float  # mean square of persons' texts over their mean, or its largest value
     most_beyond: float  # number of persons with more texts than the largest bound, at most
 
 
