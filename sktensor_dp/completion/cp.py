@@ -116,7 +116,7 @@ class PrivateCPCompletion(
         one item over months, errors are those for these patients alone.
     bias_covariances_ : list of ndarray of shape (shape[m], shape[m]), or None
         Covariances of errors of ``biases_``, by which differences of rows may err far less than by
-        ``bias_errors_``; None for modes of more than 256 rows, or where it is not known
+        ``bias_errors_``; None for modes of more than 1,024 rows, or where it is not known
         how units compare rows.
     bounds_ : tuple of (low, high)
         Range that values were clamped to.

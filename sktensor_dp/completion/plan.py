@@ -143,7 +143,10 @@ ASSUMED = Assumed()
 
 
 # Largest number of rows of a mode whose concurrences are released: fits solve for all at once.
-MOST_CONCURRENT = 256
+MOST_CONCURRENT = 1024
+# Largest number of rows of a mode whose concurrences are released before sums say whether units
+# have several rows: where few have, noise in those of many rows makes biases err by far more.
+MOST_AT_ONCE = 256
 # Largest eigenvalue that noise may add to concurrences of units that compare two rows each.
 LARGEST_NOISE = 0.82
 # Units that have entries in a smaller part of the rows, on average, may keep to few. Any two with
@@ -554,7 +557,8 @@ def plan_concurrences(
     # eigenvalue is near 1. Two rows are no chain.
     noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
     few = (lengths > 2) & (lengths <= MOST_CONCURRENT)
-    is_sure, sigma = noise < LARGEST_NOISE, RowConcurrences.largest_distance / mu
+    is_sure = (noise < LARGEST_NOISE) & (lengths <= MOST_AT_ONCE)
+    sigma = RowConcurrences.largest_distance / mu
     # Weight in all rows together, if units have as many rows as may count as few.
     most = shape[unit_mode] * np.sqrt(MOST_COMPARED * lengths)
     if SharedFactorSums.name in uses:  # sweeps may pay, too

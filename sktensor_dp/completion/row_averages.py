@@ -72,7 +72,7 @@ class RowAveragesMixin(RecommenderMixin):
         in one shop, differences of shops err by up to half the width of the bounds, and those
         within a shop by little. Where covariances are not known, what errors of rows may have in
         common counts in full, so that the error may be several times too large; but differences of
-        shops may come out too small or turned round, which it does not say. As a mode of their own
+        shops may come out too small or turned round, as it warns. As a mode of their own
         shops differ by averages of different persons: the report says so, and errors are right if
         who is in which does not depend on the level.
 

@@ -256,6 +256,30 @@ def test_an_average_that_noise_hides_is_one_that_bounds_allow(seed):
         assert error <= 2
 
 
+def test_errors_hold_of_many_titles_in_genres_to_which_persons_keep(seed):
+    """Of 300 titles, of which fits of twenty thousand persons measure how these compare them."""
+    rng, shape = np.random.default_rng(seed), (20_000, 300)
+    genres, kept = np.arange(300) % 4, rng.integers(0, 4, 20_000)
+    persons, titles = np.repeat(np.arange(20_000), 12), rng.integers(0, 300, 240_000)
+    strays = rng.random(240_000) < 0.1
+    titles = np.where(strays, titles, titles - titles % 4 + kept[persons])
+    X = np.unique(np.column_stack([persons, titles]), axis=0)
+    effects = 0.3 * (genres - 1.5) + 0.2 * rng.standard_normal(300)
+    y = 5 + effects[X[:, 1]] + 0.5 * rng.standard_normal(20_000)[X[:, 0]]
+    y = np.clip(y + 0.8 * rng.standard_normal(len(X)), 0, 10)
+    model = PrivateCPCompletion(0, bounds=(0, 10), shape=shape, unit_mode=0, epsilon=4.0)
+    with unsafe_seeded_noise(seed):
+        model.fit(X, y)
+    assert model.bias_covariances_[1] is not None
+    about = effects - np.average(effects, weights=np.bincount(X[:, 1], minlength=300))
+    assert np.mean(((model.biases_[1] - about) / model.bias_errors_[1]) ** 2) < 1.7
+    best, worst = (effects[genres == genre].mean() for genre in (3, 0))
+    rows = [np.flatnonzero(genres == genre) for genre in (3, 0)]
+    found, error = model.average_rows(rows[0], less=rows[1])
+    assert abs(found - (best - worst)) < 4 * error
+    assert error < 0.5
+
+
 @pytest.mark.filterwarnings("default::sktensor_dp.NotEnoughDataWarning")
 def test_averages_and_fits_say_that_nothing_tells_how_many_rows_are_compared(monkeypatch):
     """Titles of two genres, to which persons keep."""
