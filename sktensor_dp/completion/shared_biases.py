@@ -593,7 +593,7 @@ class SharedBiases:
     ) -> tuple[Floats, Floats]:  # fmt: skip
         """Effects and covariances by all laws of hidden axes, if `seen` is ``shown @ effects``.
 
-        Effects may vary as much as bounds allow along each axis, or by `prior`.
+        Along each axis effects have a variance between `prior` and the most that bounds allow.
         """
         known, weights = self._concurrences, release.of_releases
         assert known is not None
@@ -608,7 +608,7 @@ class SharedBiases:
             known.hidden, comparison.part,
             lambda shown: seen + np.sum((shown - comparison.shown) * about, axis=1),
             noise, sampling, prior,
-            len(seen) * self.half**2 / 3,  # the variance of values anywhere in bounds
+            len(seen) * self.half**2 / 3,  # n_rows times that of values anywhere in bounds
             start=self.effects.means, middle=about.mean(axis=0),
         )  # fmt: skip
 

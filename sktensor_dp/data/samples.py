@@ -114,7 +114,7 @@ class IncompleteChunk(SampleChunk):
 
 
 def as_incomplete(X: Any, name: str = "X") -> Rows:
-    """Validate samples in which NaN is a missing cell, which stays NaN."""
+    """Validate samples: NaN in dense ones is a missing cell, and stays."""
     if sp.issparse(X):
         return as_samples(X, name)
     X = np.asarray(X, np.float64)

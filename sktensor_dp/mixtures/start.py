@@ -88,7 +88,8 @@ def spheres_after_step(
     """Spheres after an EM step, by noisy `statistics` of deviation `sigma`.
 
     These are weights (K,), shifts (K, q) in units of the clip, and one size in squared clips. A
-    sphere that no rows support is put beside a heavy one, or left out if the step `drops` it.
+    sphere that no rows support is put beside a heavy one; a step that `drops` leaves it out, unless
+    no sphere is supported.
     """
     k, width = spheres.centres.shape
     weights, shifts, sizes = np.split(statistics, [k, k + k * width])

@@ -346,14 +346,14 @@ def release_score(
 ) -> tuple[float, PrivacyReport]:
     """Charge `plan`, and release the mean of scores over units; return it and the report.
 
-    A warning says where it lies at an end of its bounds.
+    A warning says if it lies at an end of its bounds, but not at an upper end of 0.
     """
     payer, charged = Payer(spender, accountant, column=column), plan.charged(neighbours)
     with Session(chunks, charged, payer, unit=unit, neighbours=neighbours) as ask:
         ask.count_units(plan)
         answer = ask(query)
     noisy, half = float(answer.value[0]), (query.high - query.low) / 2
-    # A negated error is at most 0, where a good model may lie: no warning at that end.
+    # A good model may lie at an upper end of 0, as a negated error is at most 0.
     if is_at_end(noisy, answer.sigma, half) and (noisy < 0 or query.high != 0):
         warnings.warn(AT_END, DoubtfulParameterWarning, stacklevel=level_of_caller())
     return noisy + query.middle, ask.report()
@@ -402,8 +402,8 @@ def make_private_scorer(
         Public range that the score of a row is clipped to, the same for all models that are
         compared; noise is in proportion to its width. Refused, but in tools of scikit-learn, where
         it does not hold the log-likelihood that rows of the fitted law have. Needed but for
-        ``"log_likelihood_per_token"``, whose default is twice the log-likelihood of evenly likely
-        words, or of texts that of an unknown word.
+        ``"log_likelihood_per_token"``: 0 is then the high one, and the low one is the
+        log-likelihood of an unknown word of texts, or of counts twice that of evenly likely words.
     accountant : BudgetAccountant, optional
         Charged before each score; by default that of the surrounding ``with`` block.
 

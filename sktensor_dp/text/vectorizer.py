@@ -403,7 +403,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         n_samples: int | None = None,
         **unsupported: object,
     ) -> Any:
-        """Choose the vocabulary and count its words, splitting the texts only once.
+        """Choose the vocabulary and count its words; only texts of Dask are split twice.
 
         Parameters
         ----------
@@ -413,7 +413,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Returns
         -------
         X : sparse matrix of shape (n_documents, n_features)
-            Counts of each document: raw data, not protected by the fit.
+            Counts of each document: raw data, not protected by the fit. Of Dask a Dask array of
+            sparse blocks.
         """
         self._checked_copy(raw_documents, n_samples, unsupported, "fit_transform")  # for its errors
         chunks = self._chunks_of(raw_documents, groups, n_samples)
