@@ -564,7 +564,7 @@ class Run:
         """Say, from released numbers, how much of the requested result the data supports."""
         if not self.n_asked():
             return f"No {self.noun} was asked for."
-        more = "" if self.n_seen() >= self.n_asked() else ", or there are no more"
+        more = "" if self.n_seen() >= self.n_asked() else "; there may be no more"
         found = f"{self.n_seen()} of {counted(self.n_asked(), self.noun)}"
         return f"{found} can be seen above the noise{more}."
 

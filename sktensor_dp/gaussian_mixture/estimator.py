@@ -107,8 +107,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     covariances_ : ndarray
         Covariances, in the shape that scikit-learn gives each ``covariance_type``:
         (n_components_, n_features, n_features), (n_features, n_features),
-        (n_components_, n_features) or (n_components_,). Of ``nonnormal_features`` variances are
-        those of the steps, not below those of the law.
+        (n_components_, n_features) or (n_components_,). Of several groups ``nonnormal_features``
+        have variances of the steps, not below those of the law.
     n_components_ : int
         Number of groups that the start left and the released gains support; if it is
         ``n_components``, there may be more.
@@ -118,8 +118,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         by one more group are clipped together to a norm of 1.5.
     skewness_ : ndarray of shape (n_features,)
         Expected skewness of each column within groups, given the columns before it, by released
-        shifts: the deviation of logs of a log-normal law that is as skewed. From 0.65 on means of
-        several groups have no intervals. 0 for ``nonnormal_features``.
+        shifts: the deviation of logs of a log-normal law that is as skewed. Several groups
+        have no intervals from 0.65 on, and 0 for ``nonnormal_features``.
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
@@ -384,8 +384,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     def variances_(self) -> Floats:
         """Variances (n_components_, n_features) of the columns in each group.
 
-        Of ``nonnormal_features`` they follow from the means: as of columns of two values, times the
-        dispersion of all rows, but more where other columns explain a part.
+        Of ``nonnormal_features`` of several groups they follow from the means: as of columns of two
+        values, times the dispersion of all rows, but more where other columns explain a part.
         """
         model = gaussians_of(self)
         return np.diagonal(model.covariances, axis1=1, axis2=2) / np.square(model.stretches)
@@ -621,10 +621,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
           within noise, and of values farther out where released second moments show these; of
           longer tails, and of far values that noise hides, they may hold too few. Means of one
           group scale complete rows down to ``data_norm`` alone, and have noise in proportion to it.
-        - The share of missing cells is released for each column if second moments show that cells
-          are missing, beyond noise, and with the last steps of one group. Where cells are missing
+        - The share of missing cells is released for each column if second moments leave room
+          for missing cells, and with the last steps of one group. Where cells are missing
           for values that are seen, as by dropout, noise leaves steps unfinished, and flattens
-          lines. Of one group intervals count what the second half of steps moved, and errors of
+          lines. Of one group intervals count what later EM steps moved, and errors of
           slopes as if normal rows dropped out beyond a threshold: of 90% intervals 8 or 9 in 10
           hold. Of several groups 7 hold with little epsilon of a column that most rows lack. Where
           cells are missing for values that are not seen, intervals are for rows with the column.

@@ -244,6 +244,6 @@ def warnings_of_fewer_groups(found: FittedMixture, plan: MixturePlan) -> tuple[W
     support = "the released gains support" if len(found.gains) else "the start left"
     return (NotEnoughDataWarning(
         f"Of {counted(plan.n_components, 'group')} asked for, {support} "
-        f"{n_groups}; the others were joined. If there are more, more samples or a larger epsilon "
+        f"{n_groups}. If there are more, more samples or a larger epsilon "
         "show them, or another fit: starts are random, and not each finds groups that are close."
     ),)  # fmt: skip

@@ -95,7 +95,7 @@ def on_hidden_groups(hidden: NDArray[np.bool_]) -> str:
 def on_groups(estimator: Any, found: Intervals) -> str:
     """Say, from released numbers, how many groups were found, and what they gain over one."""
     n_found, n_asked = estimator.n_components_, estimator.n_components
-    of_asked, more = counted(n_asked, "group"), ", or there are no more" * (n_found < n_asked)
+    of_asked, more = counted(n_asked, "group"), "; there may be no more" * (n_found < n_asked)
     if hidden := on_hidden_groups(found.hidden):
         n_seen = n_found - int(found.hidden.sum())
         return (

@@ -92,8 +92,8 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
     Released means of filled rows are moved by these times the share of observed cells, which has
     noise, too. A priori moves have the `variances` (d,) of columns.
     """
-    # Released shares of missing cells are shrunk to kept (2 - kept) of themselves, less than to the
-    # part kept as in `Cells.by_missing`: where few cells are observed, each counts.
+    # Of released shares of missing cells kept (2 - kept) stays; in `Cells.by_missing` kept alone:
+    # where few cells are observed, each counts.
     missing = (2 - rows.cells.kept_fractions) * (1 - rows.cells.observed)
     centre, noise = np.maximum(1 - missing, LEAST_SHARE), rows.noise_of_shares
     shares = _quantiles_of_shares(centre, noise)

@@ -240,7 +240,7 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     variances = np.maximum(np.diagonal(covariance), noise)
     spheres = in_all_columns(spheres, chosen, mean, variances)
     clip = clipping_at(n_directions, defaults.QUANTILE)
-    fill = Gaussians(np.ones(1), mean[None], np.eye(d)[None])  # missing cells with their mean
+    fill = Gaussians(np.ones(1), mean[None], np.eye(d)[None])  # missing cells with `mean`
     for step in range(defaults.SPHERE_STEPS):
         # Spheres have the same density at their means: leave it out of `log_scales`.
         answer = ask(MixtureStatistics(

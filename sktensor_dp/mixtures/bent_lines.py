@@ -18,8 +18,8 @@ CORRELATIONS = (np.arange(40)[:, None] + 0.5) / 20 - 1
 FEWER = 0.5
 # Part of an error that depends on the form of a dropout with the same sum of filled values.
 BY_FORM = 1 / 3
-# Least and largest part that is taken for a variance in that of two values at both ends; least part
-# of a variance that lines fill; and the largest correlation.
+# Least and largest variance, relative to that of two values at both ends; least part of a variance
+# that lines fill; and the largest correlation.
 PARTS, LEAST_FILLED, MOST = (1e-4, 0.998), 1e-4, 0.999
 
 

@@ -1,6 +1,6 @@
 """Columns of few values, with many equal values or a long tail: any law between two ends.
 
-In a group with mean m a value x, both scaled to [-1, 1], has the likelihood of a Bernoulli law,
+In a group with mean m a value x, both scaled to [-1, 1], has the Bernoulli log-likelihood
 (log((1 - m^2) / 4) / 2 + x artanh(m)) / phi, which is linear in x: that many rows have one value is
 no reason for a group of their own (quasi-likelihood; Papke and Wooldridge, 1996). The dispersion
 phi is the variance of the column over that of two values with its mean. `Gaussians` have this

@@ -241,8 +241,8 @@ class NoiseOfScores(NamedTuple):
         if self.ratio == 0 or not variances.any():
             return later.toarray(), 0 * later
         # Earlier scores less later ones have the noise of both. They are carried along the way by a
-        # straight line: take the error of that as the way, times what rows tell less than labelled
-        # ones.
+        # straight line: take as its error the way times the information that rows lack without
+        # labels.
         lacks = np.eye(later.shape[0]) - along.T @ information.of_scores @ along
         difference = self.apart**2 * (lacks @ lacks.T)
         difference += (later * (1 + 1 / self.ratio)).toarray()

@@ -505,11 +505,9 @@ class PrivateTensorPowerMethod(
         n_units = X.shape[0] if labels is None else len(distinct(labels)[0])
         inputs.check_counted_alike(given, self.neighbours, n_units, grouped=groups is not None)
         plan = plan_components(self, X.shape[1], "stream")
-        # Enough batches to find all components, and some to refine them.
-        n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
         batches = random_batches(
             X,
-            n_batches,
+            plan.n_batches,
             self.random_state,
             number_is_private=self._number_is_private,
             groups=labels,
@@ -520,8 +518,8 @@ class PrivateTensorPowerMethod(
         """True if each chunk of `source` is a batch of a stream, which is read once."""
         is_partitioned = isinstance(source, PartitionedSource)
         if self.perturbation != "stream":
-            # "auto" reads a stream if the number of rows is needed and not given; rows of a
-            # partitioned source are counted by its workers.
+            # "auto" reads a stream if the number of rows is needed and not given; of a partitioned
+            # source it must be given.
             unannounced = n_samples is None and not self._number_is_private and not is_partitioned
             return self.perturbation == "auto" and unannounced
         if is_partitioned:

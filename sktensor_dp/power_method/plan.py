@@ -65,6 +65,11 @@ class ComponentPlan:
     releases: ReleasePlan  # of a fit; of a stream those of one batch
     chooses_norm: bool = False  # True for ``data_norm="auto"``
 
+    @property
+    def n_batches(self) -> int:
+        """Number of batches that a stream deals a table to: for all components, and one more."""
+        return (self.n_components + 1) * (self.max_iter + 1)
+
 
 def plan_components(estimator: Any, n_features: int, perturbation: str) -> ComponentPlan:
     """Choose the releases of a fit, and split the budget among them."""
@@ -142,7 +147,7 @@ def forecast_components(
     k = plan.n_components
     pure = plan.releases.delta == 0
     releases, count_sigma = counted_releases(plan.releases, pure, estimator.neighbours)
-    n_batches = k * (plan.max_iter + 1) if plan.perturbation == "stream" else 1
+    n_batches = plan.n_batches if plan.perturbation == "stream" else 1
     if count_sigma is not None:
         count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
     rows = []

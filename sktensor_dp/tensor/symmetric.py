@@ -238,7 +238,7 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
 
 
 def _contract_half(tensor: Floats, U: Floats) -> Floats:
-    """T(I, u, u) from the slices T[j, l:] with l <= j, each used for (j, l) and (l, j)."""
+    """T(I, u, u) from the fibres T[j, l] with l >= j, each used for (j, l) and (l, j)."""
     # Doubles of a block of products that stay in a second-level cache.
     cached_numbers = 2**15
     k, n_columns = U.shape

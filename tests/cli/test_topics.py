@@ -425,7 +425,7 @@ def test_more_topics_than_were_asked_for_are_said(command, tmp_path):
 def test_topics_found_and_hidden_are_counted(hidden, said):
     run = topics.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(hidden=one) for one in hidden]
-    assert run.on_hidden()[0] == f"{said} can be seen above the noise, or there are no more."
+    assert run.on_hidden()[0] == f"{said} can be seen above the noise; there may be no more."
     assert run.doubts(50.0).startswith(
         f"{run.on_hidden()[0]} What would help: more texts, or a larger"
     )
