@@ -52,8 +52,8 @@ HIDERS = (
 )
 SCORES = "A range of few whole numbers ({}): if these are scores, name the column by --nonnormal."
 LONG_SCORES = (
-    "A range of some whole numbers ({}): if most values of such a score are in its middle, a range "
-    "three times as wide shows more groups."
+    "Whole ends of a range ({}): if most values of such a score are in its middle, a range three "
+    "times as wide shows more groups."
 )
 MOST_LEVELS, MOST_OF_LONG = 7, 20  # whole numbers in the ranges of such scores
 NORM_SEEN = 200  # rows times mu from which on a histogram shows the rows' norms above its noise
@@ -69,8 +69,8 @@ CLAMPED = (
 )
 INTERVALS = (
     "Intervals count noise, chance, and log-normal tails as far as released numbers show them, but "
-    "not how missing numbers differ from others. {} --log-range helps with a tail "
-    "if all numbers are above 0.",
+    "not how missing numbers differ from others, which fill them along straight lines. {} "
+    "--log-range helps with a tail if all numbers are above 0.",
     "Another run may find other groups: intervals of shares and averages are for the groups shown.",
 )
 OF_ONE = "They are wide where a column has many zeros or a long tail."

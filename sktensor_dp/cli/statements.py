@@ -126,7 +126,8 @@ def _together(totals: Sequence[Total], at_most: float) -> int:
     said = f"epsilon is {epsilon:.4g} at delta {plain(delta)} for whoever is in all of them"
     if len(units) > 1:
         epsilon = math.inf
-        said = f"they protect {' and '.join(map(printable, units))}, which do not add up"
+        kinds = " and ".join(map(printable, units))
+        said = f"they protect {kinds}, which do not add up: check those of each by themselves"
     if math.isfinite(at_most) and epsilon > at_most * (1 + ROUNDING):
         asked = f"at most {at_most:g} is asked for"
         print(f"Together: REFUSED\n  {said}, and {asked}.", file=sys.stderr)
