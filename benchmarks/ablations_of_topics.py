@@ -3,11 +3,11 @@
 Each is set to its neutral value in turn. The change of held-out completion perplexity of real
 texts, and of the topic error of documents drawn from the model, is in percent, with its standard
 error over noise seeds 0 to 4; positive numbers say that the part helps. Ten topics of texts, of
-which titles are the shortest. What forecasts alone assume changes the number of those that the
-committed fits do not keep: neutral is the strength of drawn topics, which share no words, one that
-hardly differs, and that steps confirm no more topics than pairs show. The histogram of shares by
-group, and the prior of mixtures, change how many intervals of level 90 % miss the exact share,
-from 10 % on.
+which titles are the shortest. What forecasts alone assume changes how much the committed fits
+surprise them, by minus the logarithm of chances: neutral is the strength of drawn topics, which
+share no words, one that hardly differs, and that steps confirm no more topics than pairs show. The
+histogram of shares by group, and the prior of mixtures, change how many intervals of level 90 %
+miss the exact share, from 10 % on.
 
     python -m benchmarks ablations_of_topics
     python -m benchmarks ablations_of_topics --quick          one epsilon, two seeds, two sets
@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks import topics
 from benchmarks.ablations import SEEDS, TITLE, Ablation, change, changes, constant, shown
 from benchmarks.corpora import mixed
-from benchmarks.forecasts import forecasts_missed
+from benchmarks.forecasts import forecasts_surprise
 from benchmarks.laws import Law, error
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
@@ -49,7 +49,8 @@ OF_LAWS = (8.0,)
 # What only forecasts have.
 OF_FORECASTS = (
     constant("topics.STRENGTH", 4.0), constant("topics.STRENGTH_SPREAD", 0.1),
-    constant("topics.CONFIRMED", 1.0), constant("topics.HALF_MIXED", 0.0),
+    constant("topics.TOPIC_SPREAD", 0.1), constant("topics.CONFIRMED", 1.0),
+    constant("topics.HALF_MIXED", 0.0),
 )  # fmt: skip
 # What moves topics to released counts, and widens intervals of shares: next to nothing.
 OF_MIXING = constant("topics.MIXING", 0.001)
@@ -121,8 +122,8 @@ def _of_set(epsilon: float) -> list[Ablation]:
 
 def of_forecasts() -> Iterator[list[Cell]]:
     """Rows of what only forecasts have."""
-    for part, *changed in changes(OF_FORECASTS, lambda: np.array([forecasts_missed()])):
-        yield [part, "forecasts that fits keep", "", *changed]
+    for part, *changed in changes(OF_FORECASTS, lambda: np.array([forecasts_surprise()])):
+        yield [part, "surprise of forecasts", "", *changed]
 
 
 def _missed_shares(n: int, epsilon: float, busy: float, seed: int) -> float:

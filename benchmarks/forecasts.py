@@ -17,8 +17,8 @@ keeps a verdict where it finds, above the noise (``hidden()``),
 - *likely too few*: less than four fifths;
 - *too few*: half of the topics or fewer.
 
-It finds a number of topics in the range of the forecast (*likely from*, *likely to*) or not; *none*
-is the forecast's chance that it finds none.
+If it finds any, their number is in the range of the forecast (*likely from*, *likely to*) or not;
+*none* is the forecast's chance that it finds none.
 
     python -m benchmarks forecasts
 """
@@ -43,13 +43,16 @@ from sktensor_dp.tensor import top_eigenpairs
 from sktensor_dp.topics import defaults
 from sktensor_dp.topics.concentration import concentration_of_length
 
-__all__ = ["LEAST_KEPT", "forecasts_missed", "keeps", "run"]
+__all__ = ["LEAST_VERDICTS", "forecasts_surprise", "keeps", "run"]
 
 # Ranks of topics whose strength is measured, and the largest ratio of that assumed to the measured.
 RANKS, NEAR = (3, 5, 10, 20), 1.25
 TABLE = Path(__file__).parents[1] / "docs" / "results" / "forecasts.csv"
 
-TEXTS, TESTED, LEAST_KEPT = ("newsgroups", "kos"), 1000, 0.9
+TEXTS, TESTED = ("newsgroups", "kos"), 1000
+# Fractions of fits in the range of the forecast, and as the verdict says: half of fits may fail
+# that "may be enough".
+LEAST_KEPT, LEAST_VERDICTS = 0.9, 0.85
 OF_TEXTS, OF_LAWS = (0.5, 1.0, 2.0, 4.0, 10.0), (0.5, 2.0, 8.0)
 NEW_TEXTS, NEW_EPSILONS = ("titles", "newsgroups", "kos"), (0.7, 1.5, 3.0, 6.0)
 NEW_LAWS = (
@@ -197,20 +200,22 @@ def measure_strength(report: Report, folder: Path) -> None:
     report.bar("ratio of the strength that forecasts assume to that of texts", ratio, NEAR)
 
 
-def forecasts_missed() -> float:
-    """Fraction of committed fits that do not keep a forecast, made now: its verdict or range."""
+def forecasts_surprise() -> float:
+    """Mean of minus the logarithm of the chance that forecasts, made now, give committed fits.
+
+    One fit in a hundred may find any number.
+    """
     with TABLE.open(encoding="utf-8", newline="") as file:
         rows = [*csv.DictReader(file)]
-    missed = 0
+    chances = []
     for row in rows:
-        k = int(row["topics"])
+        k, found = int(row["topics"]), int(row["found"])
         forecast = PrivateSpectralLDA(k, epsilon=float(row["epsilon"])).forecast(
             int(row["documents"]), int(row["words"]), document_length=int(row["tokens"])
         )
-        found, (low, high) = int(row["found"]), forecast.n_likely
-        kept = keeps(forecast.verdict, found / k, float(row["over words"]) < 1)
-        missed += not (kept and low <= found <= high)
-    return missed / len(rows)
+        at_least = [1.0, *map(forecast.chance, range(1, k + 1)), 0.0]
+        chances.append(0.99 * (at_least[found] - at_least[found + 1]) + 0.01 / (k + 1))
+    return -float(np.log(chances).mean())
 
 
 def run(report: Report, folder: Path) -> None:
@@ -243,8 +248,8 @@ def run(report: Report, folder: Path) -> None:
             "likely from", "likely to", "none", "found", "over words", "kept",
         ], rows, file="forecasts", how="noise seeds 0 to 3",
     )  # fmt: skip
-    missed = float(np.mean([not row[9] <= row[12] <= row[10] for row in rows]))
-    report.bar("numbers of topics out of the range of the forecast", missed, 1 - LEAST_KEPT)
+    missed = float(np.mean([not row[9] <= row[12] <= row[10] for row in rows if row[12]]))
+    report.bar("fits that see topics, out of the range of the forecast", missed, 1 - LEAST_KEPT)
     for which in ("first", "new"):
         lost = 1 - float(np.mean([row[-1] for row in rows if row[0] == which]))
-        report.bar(f"{which} cases: verdicts not kept", lost, 1 - LEAST_KEPT)
+        report.bar(f"{which} cases: verdicts not kept", lost, 1 - LEAST_VERDICTS)

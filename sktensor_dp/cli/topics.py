@@ -46,7 +46,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.private_check import SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.fitted import AS_MANY, on_more
-from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, most_of
+from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, OFTEN, most_of
 from sktensor_dp.spectral_lda.share_forecast import FoundTopics, TopicError
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
@@ -374,13 +374,13 @@ class Topics(Run):
         return [likely, *super().forecast_lines(), OF_ORDINARY_TEXTS, *of_groups, *of_words]
 
     def numbers_needed(self) -> str:
-        """Say from how many units on three, five and nine of ten runs see topics."""
+        """Say from how many units on some and most topics are seen."""
         if not self.least():
             return super().numbers_needed()
         some, most = math.ceil(self.options.topics / 3), most_of(self.options.topics)
         needed = [
             f"{10 * chance:.0f} of 10 runs see {topics} or more from {rounded_up(n)} on"
-            for topics, chance in ((some, 0.3), (most, 0.5), (most, 0.9))
+            for topics, chance in ((some, OFTEN), (most, 0.5), (most, 0.9))
             if (n := self._least_number(topics, chance))
         ]
         return ", ".join(needed)

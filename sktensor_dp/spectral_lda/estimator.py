@@ -615,7 +615,8 @@ class PrivateSpectralLDA(
         n_samples, n_features : int
             Size of the data to come; a private number (`neighbours`) as it is released.
         document_length : float, default=100
-            Typical number of tokens of a document: a public guess. Short ones show less.
+            Typical number of tokens of a document, also of words that `n_kept` leaves out: a public
+            guess. Short ones show less.
         n_kept : int, optional
             Number of the features that a private vocabulary keeps: ``n_words`` of its forecast.
             The verdict is then that of the command ``sktensor-dp forecast topics``.
@@ -625,7 +626,7 @@ class PrivateSpectralLDA(
         TopicForecast
             Noise of each release, against the signal of the weakest of ``n_components`` topics that
             are as strong as those of ordinary texts. ``n_likely`` are the least and largest number
-            of topics that nine of ten fits see, as topics of texts differ in strength, and
+            of topics in nine of ten fits that see any, as topics of texts differ in strength, and
             ``p_none`` is the chance of none. Costs nothing.
 
         Examples

@@ -16,6 +16,7 @@ TOKENS_OF_TOPIC = 3
 STRENGTH = 1.8
 # Forecasts assume that documents of this many tokens have half the concentration of long ones.
 HALF_MIXED = 20.0
-# Deviation of the logarithms of such strengths over collections, and the strength by which EM steps
-# confirm a topic, relative to that by which pairs of words show it for sure: both of forecasts.
-STRENGTH_SPREAD, CONFIRMED = 0.75, 0.4
+# Deviations of the logarithms of such strengths over collections, and beside that of topics of one
+# collection; and the strength by which EM steps confirm a topic, relative to that by which pairs of
+# words show it for sure. All are of forecasts, and the likeliest for the fits of ``forecasts``.
+STRENGTH_SPREAD, TOPIC_SPREAD, CONFIRMED = 0.75, 0.7, 0.5

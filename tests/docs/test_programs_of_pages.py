@@ -54,6 +54,8 @@ def test_topics_run_as_printed(capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "differential privacy for replacing one document" in printed
     assert "pair_moments" in printed
+    quoted = README.read_text("utf-8").split("```")[5].split(" ...\n")[0].strip()
+    assert quoted == printed.split("\n")[0]
 
 
 def test_a_stream_and_a_completion_run_as_printed(capsys: Printed) -> None:

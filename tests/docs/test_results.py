@@ -78,14 +78,27 @@ def test_the_paper_has_numbers_of_files_and_cites_what_it_lists() -> None:
 
 
 def test_forecasts_are_as_right_as_readme_and_command_say() -> None:
-    """Nine of ten fits are in the range, and as the verdict; README has runs of 3,000 units."""
-    assert "nine of ten fits" in OF_ORDINARY_TEXTS
+    """Nine of ten fits that see any are in the range, six of seven as the verdict says.
+
+    A range of all numbers cannot fail: those that leave some out hold for as many. README has runs
+    of 3,000 units.
+    """
+    assert "of ten saw as many" in OF_ORDINARY_TEXTS
+    held: list[bool] = []
     for of, name in (("", "found"), ("_of_words", "topics found")):
         with (DOCS / "results" / f"forecasts{of}.csv").open(encoding="utf-8") as file:
             rows = [*csv.DictReader(file)]
-        ranges = [[int(row[end]) for end in ("likely from", name, "likely to")] for row in rows]
-        assert np.mean([low <= found <= high for low, found, high in ranges]) > 0.9
-        assert np.mean([int(row["kept"]) for row in rows]) > 0.9
+        ends = [[int(row[end]) for end in ("likely from", name, "likely to")] for row in rows]
+        holds = np.array([low <= found <= high for low, found, high in ends])
+        sees_any = np.array([found > 0 for _, found, _ in ends])
+        may_fail = [
+            not low <= min(2, k) <= k <= high
+            for (low, _, high), k in zip(ends, (int(row["topics"]) for row in rows), strict=True)
+        ]
+        assert holds[sees_any].mean() > 0.9
+        held += [*holds[sees_any & may_fail]]
+        assert np.mean([int(row["kept"]) for row in rows]) > 6 / 7
+    assert np.mean(held) > 0.9
     found: dict[tuple[str, str], list[int]] = {}
     for row in rows:
         if row["units"] == "3000":

@@ -6,7 +6,6 @@ import pytest
 from sktensor_dp.spectral_lda.topic_chances import (
     LEAST,
     MOST,
-    POWERS,
     SeenTopics,
     least_over_half_edge,
 )
@@ -17,21 +16,29 @@ from sktensor_dp.topics import defaults
 @pytest.mark.parametrize("strength", [0.1, 0.8, 3.0])
 def test_chances_are_those_of_topics_that_stand_out(k, strength):
     rng, n = np.random.default_rng(0), 60_000
-    strengths = strength * np.exp(defaults.STRENGTH_SPREAD * rng.normal(size=(n, 1)))
-    powers = rng.choice(POWERS, size=(n, 1))
-    eigenvalues = strengths * (k / np.arange(1, k + 1)) ** powers
+    of_collections = defaults.STRENGTH_SPREAD * rng.normal(size=(n, 1))
+    of_each = of_collections + defaults.TOPIC_SPREAD * rng.normal(size=(n, k))
+    eigenvalues = strength * np.exp(of_each) * k / np.arange(1, k + 1)
     confirmed = (eigenvalues >= defaults.CONFIRMED).sum(axis=1)
-    found = np.where(eigenvalues[:, min(2, k) - 1] >= 1, np.maximum(confirmed, min(2, k)), 0)
+    stand_out = (eigenvalues >= 1).sum(axis=1) >= min(2, k)
+    found = np.where(stand_out, confirmed, 0)
     seen = SeenTopics(k, k, strength)
     for least in range(1, k + 1):
         assert seen.chance(least) == pytest.approx((found >= least).mean(), abs=0.01)
     low, high = seen.range()
-    assert (found < low).mean() <= 1 - LEAST + 0.01
-    assert (found > high).mean() <= MOST + 0.01
-    if found.any() and seen.chance(1) > MOST:
-        low, high = seen.range(if_any=True)
+    if seen.chance(1) > MOST:
         assert (found[found > 0] < low).mean() <= 1 - LEAST + 0.02
         assert (found[found > 0] > high).mean() <= MOST + 0.02
+    else:
+        assert (low, high) == (0, 0)
+
+
+def test_chances_of_the_first_topics_take_no_less_than_of_more():
+    for strength in (1e-9, 0.02, 1.0, 1e9):
+        chances = [SeenTopics(40, 40, strength).chance(n) for n in range(1, 41)]
+        assert chances == sorted(chances, reverse=True)
+    assert SeenTopics(40, 40, 1e-9).chance(1) == pytest.approx(0, abs=1e-6)
+    assert SeenTopics(40, 40, 1e9).chance(40) == pytest.approx(1, abs=1e-4)
 
 
 def test_without_noise_all_are_seen_that_words_may_show():
