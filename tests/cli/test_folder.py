@@ -528,7 +528,7 @@ def test_what_was_paid_for_is_not_paid_twice(
 ):
     """Each state of a folder, and what the next run does there; a forecast is never refused."""
     # Not --anyway; a check would say that texts are shorter.
-    asked = (*arguments[:-1], "--words-per-text", 100, "--no-check")
+    asked = (*arguments[:-1], "--words-per-text", 200, "--no-check")
     stems = [f"{stem}{place}" for stem in ("alpha", "omega") for place in range(20)]
     Path("words.txt").write_text("\n".join(f"{one} 5" for one in [*stems, "never"]), "utf-8")
     Path("fewer.txt").write_text("\n".join(stems), "utf-8")
