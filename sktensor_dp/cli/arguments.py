@@ -112,7 +112,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--shares", bool, False,
      "write the topics of each text, also of another FILE by a finished run: NOT PROTECTED"),
     ("topics", "--by COLUMN", str, None, "column of groups, to make shares of topics in each; a "
-     "date counts for its month where all of --by-values are months"),
+     "date counts for its month if --by-values are months"),
     ("topics", "--by-values LIST", str, None, "public list of all groups: jan,feb or a file"),
     ("forecast-topics", "--by-values LIST", str, None,
      "to forecast shares of topics by group, too: how many groups, or a list of them as for a run"),
@@ -156,7 +156,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "public; 'not given' counts missing cells"),
     ("groups", "--person COLUMN", str, None, "persons, if some have several rows: these count as "
      "one"),
-    ("groups", "--one-row-each", bool, False, "with --person: each has one row, unchecked"),
+    ("topics groups", "--one-row-each", bool, False,
+     "with --person: each has one row, unchecked"),
     ("ratings recommend", "--missing CELL...", str, None,
      "how missing values are written, beside empty cells; NA and NaN if not given"),
     ("groups", "--missing CELL...", str, None, "how missing values are written, beside empty "
@@ -346,7 +347,12 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
     if options.command == "topics" and (options.by is None) != (options.by_values is None):
         parser.error("--by COLUMN and --by-values LIST go together: a public list of its values")
     if options.texts_per_person and not (options.by and options.person):
-        parser.error("--texts-per-person needs --by COLUMN and --person COLUMN")
+        parser.error(
+            "--texts-per-person needs --by COLUMN and --person COLUMN; --one-row-each says that "
+            "each person has one text"
+        )
+    if options.one_row_each and (options.texts_per_person or 1) > 1:
+        parser.error("--one-row-each is --texts-per-person 1: give one")
     if options.id is not None and not options.shares:
         parser.error("--id needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:

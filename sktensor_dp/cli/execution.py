@@ -13,7 +13,7 @@ from pathlib import Path
 from sktensor_dp import __version__
 from sktensor_dp.checks.display import plain, rounded_up
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
-from sktensor_dp.cli.folder import Folder
+from sktensor_dp.cli.folder import LEDGER, Folder
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.held_folder import held
 from sktensor_dp.cli.interrupts import Interrupts
@@ -293,6 +293,11 @@ def _spending_so_far(run: Run, folder: Folder | None) -> str:
 def _show_used(run: Run, path: Path, progress: Progress) -> None:
     """Print what the models in use were learned from, unless from the file as it is now."""
     file, source, models = run.options.file, run.used.source, [*run.used.models]
+    adds_to_none = run.added in run.models and not (models or Manifest.of(path).finished)
+    if adds_to_none and os.path.lexists(path / LEDGER):
+        progress.note(
+            f"warning: {path} has no finished run to add {run.added} to: this run begins anew"
+        )
     # Another file than that of the models may well be younger.
     if models and not source:
         changed = [changed_since(file, path / f"{models[0]}.model")]

@@ -18,7 +18,7 @@ OTHER_TOPICS = (
 BY_TOPICS = "of which by errors of the topics found; in differences in proportion to these"
 LOWER_ENDS = (
     "Lower ends: persons write about four texts each, of different groups. If they write one each, "
-    "noise is twice as large: say so (--texts-per-person 1), and there is less."
+    "noise is twice as large: say so (--one-row-each), and there is less."
 )
 UNEVEN = "Upper ends: persons write equal texts, of one group, but not equally many."
 BEFORE_FIT = [

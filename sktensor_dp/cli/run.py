@@ -44,7 +44,7 @@ UNSTATED = ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category"
 # Options that may differ between a run and one that goes on from it.
 CHANGEABLE = ONE_CALL | {
     "shares", "id", "words_per_text", "deviation", "direction_share", "title", "by_rating",
-    "by_values", "no_check",
+    "by_values", "no_check", "one_row_each",
 }  # fmt: skip
 COLUMNS = {"text", "person", "item", "rating", "title", "by"}  # options that name columns
 # How missing values are written, unless --missing says otherwise.
@@ -346,13 +346,20 @@ class Run:
         if sigma > USELESS:
             return said
         said.append(f"It stops, too, where under {least:.1%} of rows have a value of a column.")
-        if self.options.person and SEVERAL_ROWS not in self.may_fail:
+        if rows := self.asks_for_rows():
             said += [
-                "It stops, too, where hardly any person has several rows.",
+                *rows,
                 "These numbers are private, so that nothing free tells ids of rows from persons: "
                 f"are {self.units} about as many as you expect?",
             ]
         return said
+
+    def asks_for_rows(self) -> list[str]:
+        """List of a sentence that a check stops where persons have one row each; else empty."""
+        if not self.options.person or SEVERAL_ROWS in self.may_fail:
+            return []
+        ways = f": {self.one_row_option} says that each has one" if self.one_row_option else ""
+        return [f"It stops, too, where hardly any person has several rows{ways}."]
 
     def price_of_check(self) -> float:
         """Epsilon by which a check lowers what is left to the fit."""
@@ -433,7 +440,7 @@ class Run:
 
     def of_check(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Settings, of those `asked` for, on which the result of a check depends."""
-        aside = {"epsilon", "one_row_each", self.option, *self.used.stated}
+        aside = {"epsilon", self.option, *self.used.stated}
         return {name: value for name, value in asked.items() if name not in aside}
 
     def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:

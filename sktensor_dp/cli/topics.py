@@ -67,6 +67,7 @@ class Topics(Run):
     """A vocabulary, then topics."""
 
     noun, option, free_option = "topic", "topics", "shares"
+    one_row_option = "--one-row-each"
     has_lengths = True
     enough = "Enough (nine of ten runs see four fifths of the topics or more)"
     mistake = "--text names another column"
@@ -130,9 +131,7 @@ class Topics(Run):
             of_list = " of --vocabulary" if self._public_words else ""
             of_groups = [] if self.options.by is None else ["texts of a group of --by-values"]
             self.tests = [f"texts of two words{of_list} or more", *of_groups]
-            each_has_one = [SEVERAL_ROWS] if self.options.texts_per_person == 1 else []
-            self.one_row_option = "--texts-per-person 1" * (self.options.by is not None)
-            self.may_fail = [*self.tests, *each_has_one]
+            self.may_fail = [*self.tests, *[SEVERAL_ROWS] * bool(self.options.one_row_each)]
         common: dict[str, Any] = {"accountant": accountant, "neighbours": self.neighbours}
         budgets = self.split()
         for_shares = budgets.pop() if self._has_groups() else None
@@ -150,7 +149,7 @@ class Topics(Run):
             "topics": PrivateSpectralLDA(**topics),
         }
         if for_shares is not None:
-            texts = self.options.texts_per_person or "auto"
+            texts = self.options.texts_per_person or (1 if self.options.one_row_each else "auto")
             self.models["shares"] = TopicShares(
                 self._listed_groups.values, texts_per_person=texts, **common, **for_shares
             )
@@ -245,16 +244,16 @@ class Topics(Run):
         """Say what a check leaves, and how often it stops texts as long as assumed, by noise."""
         if not (sigma := self.sigmas_ahead()[0]):
             return []
-        left = self.left_by_check()
+        said = [self.left_by_check(), *self.asks_for_rows()]
         if self.options.anyway:
-            return [left]
+            return said
         least = self._least_length(1)
         noise = sigma_of_length(self.length, sigma)
         often = 0.0 if least is None else NormalDist(self.length, noise).cdf(least - 0.5)
         if not 0.02 < often < 0.98:
-            return [left]
+            return said
         return [
-            left,
+            *said,
             f"It measures how long texts are, with noise of a deviation of {noise:.2g} words, and "
             f"stops the run below {least}: of texts of {self.length} words in {often:.0%} of runs.",
             "Fewer topics leave it less to noise.",

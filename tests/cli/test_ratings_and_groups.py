@@ -774,10 +774,17 @@ def test_ids_of_rows_are_no_persons(command, request, file, asked):
     )
     if kind == "topics":  # where it is public that each has one text
         by_month = (*by_id, "--by", "month", "--by-values", "jan,", "--output", "by")
-        assert "--texts-per-person 1 says that each has" in command(*by_month, status=2).err
-        command(*by_month, "--texts-per-person", 1)
-    if kind == "groups":  # beside a table of several rows, whose budget is of persons
+        assert (
+            "--one-row-each says that each has one."
+            in command(*by_month, "--epsilon", 8, "--forecast").err
+        )
+        assert "--one-row-each says that each has, and" in command(*by_month, status=2).err
+        done = command(*by_month, "--one-row-each").err
+        assert "by has no finished run to add shares to: this run begins anew" in done
+        assert "one row each: as the run was told, not checked" in done
+    if kind != "ratings":
         assert "--one-row-each says that each has" in said
+    if kind == "groups":  # beside a table of several rows, whose budget is of persons
         went_on = command(*by_id, "--no-check").err
         assert "Accepted by --no-check: hardly any person has several rows" in went_on
         declared = command(*by_id, "--one-row-each", "--output", "one").err
@@ -994,7 +1001,7 @@ def test_no_number_gives_intervals_to_a_fit_that_makes_none(command):
         (4, 1000, 5, 100, 59, "May be enough"),
         (4, 3000, 10, 100, 219, "May be enough"),
         (4, 6000, 3, 100, 461, "Enough"),
-        (4, 6000, 10, 8, 116, "Likely too few"),
+        (4, 6000, 10, 8, 116, "May be enough"),
         (1, 300, 3, 100, 0, "Too few"),
     ],
 )
