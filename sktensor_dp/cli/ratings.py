@@ -18,7 +18,7 @@ from sktensor_dp.cli.run import Run
 from sktensor_dp.cli.written_tables import PAIRED, differences, table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.chains import Chains, on_items, on_unmeasured
-from sktensor_dp.completion.forecast import EVEN_ODDS, WORSE, CompletionForecast, up_to
+from sktensor_dp.completion.forecast import EVEN_ODDS, WORSE, CompletionForecast, if_equal, up_to
 from sktensor_dp.completion.panel import Panel
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
@@ -75,8 +75,8 @@ OF_SIDES = (
 )
 NONE_SOUGHT = "No direction will be sought: all is spent on averages, as with --rank 0."
 NO_RANK = (
-    "--rank 0 is better here: no direction is expected, and an average then errs by {:.2g}, not by "
-    "{:.2g}."
+    "--rank 0 is better here: no direction is expected{}, and an average then errs by {:.2g}, not "
+    "by {:.2g}."
 )
 AT_A_COST = (
     ": an average errs by about {:.2g} if none is found, by {:.2g} if some are, as strong ones may "
@@ -382,7 +382,7 @@ class Ratings(Run):
         error, alone = forecast.average_error(1), forecast.alone.average_error(1)
         if self.options.rank == 0 or forecast.finds_components or error < WORSE * alone:
             return []
-        return [NO_RANK.format(alone, error)]
+        return [NO_RANK.format(if_equal(self.options.rank), alone, error)]
 
     def _on_direction(self) -> str:
         """Say if a direction of the assumed strength is expected, or else of which other."""

@@ -80,6 +80,11 @@ def up_to(n: int) -> tuple[str, str]:
     return ("One", "") if n == 1 else (f"Up to {n}", ", in equal parts")
 
 
+def if_equal(rank: int) -> str:
+    """Condition, in words, on which none of `rank` components is expected."""
+    return f" if all {rank} are equally strong (of fewer, some may be)" if rank > 1 else ""
+
+
 @dataclass(frozen=True, repr=False)
 class CompletionForecast(InvertibleForecast):
     """Expected root mean square errors, for values of an assumed deviation.
@@ -536,9 +541,10 @@ class CompletionForecast(InvertibleForecast):
         mode = int(np.nanargmax(more))
         if more[mode] < WORSE:
             return ""
+        equal = if_equal(int(np.max(self._asked().parameters["rank"])))
         return (
-            f"{self._without} is better here: no components are expected, and biases of mode "
-            f"{mode} then err by {self.alone.bias_errors[mode]:.3g}, not by "
+            f"{self._without} is better here: no components are expected{equal}, and biases of "
+            f"mode {mode} then err by {self.alone.bias_errors[mode]:.3g}, not by "
             f"{self.bias_errors[mode]:.3g}."
         )
 

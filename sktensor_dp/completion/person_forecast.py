@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_genlaguerre
+from scipy.special import roots_genlaguerre, roots_hermitenorm
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.component_search import (
@@ -522,7 +522,10 @@ class _Search:
         last = recent_sweeps(self._plan.n_sweeps)
         noise = self._noise_of_mean(last)
         least = max(defaults.CERTAIN * noise, edge_of_noise(noise, self._n_columns))
-        return np.asarray(self._shown(last, by_chance) > by_chance + least)
+        # Noise spreads equal eigenvalues as those of a Wigner matrix: about the roots of a Hermite
+        # polynomial. `noise` is that of a diagonal entry, root 2 of that of another.
+        spread = noise / math.sqrt(2) * roots_hermitenorm(self._n_components)[0]
+        return np.asarray(self._shown(last, by_chance) + spread > by_chance + least)
 
     def _shown(self, last: int, by_chance: Floats) -> Floats:
         """Eigenvalues of moments of the last sweeps, to which chance adds in squares."""

@@ -200,6 +200,22 @@ def test_forecasts_speak_of_chains_of_each_mode_and_reports_of_those_found(stay,
     assert sum("keep to few rows of mode 1, by" in note for note in notes) == 0
 
 
+@pytest.mark.parametrize(("rank", "n_items", "each"), [(3, 20, 5), (6, 30, 10)])
+def test_more_persons_are_never_forecast_to_show_none_where_fewer_show_some(rank, n_items, each):
+    """Equal components do not all vanish at once: noise spreads their eigenvalues."""
+    numbers = np.geomspace(1000, 40_000, 24).astype(int)
+    found = [
+        PrivateCPCompletion(rank, bounds=(1, 5), unit_mode=0, epsilon=3.0)
+        .forecast(each * int(n), (int(n), n_items), component_share=0.3)
+        .n_components
+        for n in numbers
+    ]
+    first = np.flatnonzero(found)[0]
+    assert min(found[first:]) > 0
+    assert found[0] == 0
+    assert found[-1] == rank
+
+
 def test_a_forecast_begins_with_rank_0_where_a_search_makes_all_worse():
     """Twice the persons, of whom components are sought, tell changes of months better, too."""
     shapes = [(n, 40, 12) for n in (3000, 6000)]
