@@ -176,6 +176,16 @@ def test_no_batches_where_all_data_is_needed():
         model(perturbation="iteration").partial_fit(parts[0])
 
 
+@pytest.mark.parametrize("k", [1, 3])
+def test_streams_of_a_table_have_the_noise_that_is_forecast(k):
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (8000, 3))
+    model = PrivateTensorPowerMethod(k, perturbation="stream", max_iter=4, epsilon=2.0, data_norm=1)
+    (forecast,) = model.forecast(*X.shape).releases
+    rows = model.fit(X).privacy_report_.rows
+    # Batches differ by one row at most.
+    assert max(row.sigma for row in rows) == pytest.approx(forecast.sigma, rel=0.01)
+
+
 def test_a_short_stream_says_so():
     parts = batches(500, 5)
     with pytest.warns(NotEnoughDataWarning, match="5 batches; 33 are needed"):

@@ -52,7 +52,7 @@ def test_all_batches_have_the_neighbours_of_the_first(build):
 def test_the_forecast_knows_that_every_batch_has_a_count():
     one = STREAM().set_params(perturbation="iteration").forecast(10**6, D)
     many = STREAM().forecast(10**6, D)
-    assert many.count_sigma == pytest.approx(one.count_sigma * math.sqrt(2 * 3))
+    assert many.count_sigma == pytest.approx(one.count_sigma * math.sqrt((2 + 1) * 3))
 
 
 def test_the_released_count_is_a_count_with_noise(seed):
