@@ -624,8 +624,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         - The share of missing cells is released for each column if second moments leave room
           for missing cells, and with the last steps of one group. Where cells are missing
           for values that are seen, as by dropout, noise leaves steps unfinished, and flattens
-          lines. Of one group intervals count what later EM steps moved, and errors of
-          slopes as if normal rows dropped out beyond a threshold: of 90% intervals 8 or 9 in 10
+          lines. Of one group intervals count what later EM steps moved, and errors of slopes at
+          most as if normal rows dropped out beyond a threshold: of 90% intervals 8 or 9 in 10
           hold. Of several groups 7 hold with little epsilon of a column that most rows lack. Where
           cells are missing for values that are not seen, intervals are for rows with the column.
         - Lines that fill cells err where a score has a floor or a ceiling. Means of one group are

@@ -59,7 +59,8 @@ def release_filled(
     covariance = model.covariances[0]
     before = np.diagonal(covariance)
     moves, errors_of_moves = _moves(rows, at, before)
-    bend = _bend(rows, plan, model, radius, ask.n_units)
+    dropped = _dropped(rows, at, before, ask.n_units)
+    bend = _bend(rows, plan, model, radius, dropped)
     # Cells are filled with conditional means, which lack this part of the variance.
     unexplained = 1 / np.diagonal(np.linalg.inv(covariance)) / before
     variances = rows.squares - 2 * at * rows.means + at**2
@@ -70,7 +71,7 @@ def release_filled(
     covariance = covariance + np.diag(np.where(beyond > 2 * noise_of_variances, beyond, 0.0))
     means = projected(at + moves - bend.expected, errors_of_moves**2, radius)
     moved = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
-    of_filling = _errors_of_lines(rows, before * unexplained, noise)
+    of_filling = _errors_of_lines(rows, model.covariances[0], dropped, noise)
     # True over fitted deviation, with what noise may hide of the true one.
     largest_variances = before + np.hypot(np.maximum(beyond, 0.0), noise_of_variances)
     spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
@@ -107,17 +108,40 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
     return moves, np.sqrt((odds * squares).sum(axis=0))
 
 
-def _errors_of_lines(rows: "_FilledRows", unexplained: Floats, noise: StepNoise) -> Floats:
+class _Dropped(NamedTuple):
+    """What fills missing cells, over all rows, beyond what would if they were missing by chance."""
+
+    moves: Floats  # (d,)
+    noise: Floats  # (d,): deviations of noise and sampling
+
+
+def _dropped(rows: "_FilledRows", means: Floats, variances: Floats, n_rows: int) -> _Dropped:
+    """Sums that fill missing cells beyond `means`, of columns of these `variances`."""
+    missing = 1 - rows.cells.observed
+    noise = np.hypot(rows.noise_of_filled, means * rows.noise_of_shares)
+    noise = np.sqrt(noise**2 + missing * variances / n_rows)
+    return _Dropped(rows.filled - missing * means, noise)
+
+
+def _errors_of_lines(
+    rows: "_FilledRows", covariance: Floats, dropped: _Dropped, noise: StepNoise
+) -> Floats:
     """Deviations (d,) of errors of means by slopes of lines that fill missing cells.
 
-    `unexplained` (d,) are variances given other columns; `noise` is that of covariances.
+    `noise` is that of covariances.
     """
     shares = _quantiles_of_shares(1 - rows.missing, rows.noise_of_missing)
     # A slope has the noise of an entry off the diagonal over the share of rows that show it. A
     # priori it is a correlation, uniform from -1 to 1.
     precisions = 3 + 2 * np.square(shares / max(noise.shape, 1e-150))
-    squares = DROPOUT * (1 - shares) / shares / precisions
-    return np.sqrt(unexplained * squares.mean(axis=0))
+    # Slopes move what fills cells by squared distances of rows that have a column, which sums that
+    # fill cells show if rows drop out by one other column, on average over these.
+    variances, most = np.diagonal(covariance), DROPOUT * (1 - shares) / shares
+    of_others = (np.square(covariance) / variances).sum(axis=1) - variances
+    seen = np.square(shares) * np.maximum(of_others, 1e-300) / max(len(variances) - 1, 1)
+    squares = np.minimum((np.square(dropped.moves) + np.square(dropped.noise)) / seen, most)
+    unexplained = 1 / np.diagonal(np.linalg.inv(covariance))
+    return np.sqrt(unexplained * (squares / precisions).mean(axis=0))
 
 
 def _quantiles_of_shares(centre: Floats, noise: Floats) -> Floats:
@@ -128,7 +152,7 @@ def _quantiles_of_shares(centre: Floats, noise: Floats) -> Floats:
 
 
 def _bend(
-    rows: "_FilledRows", plan: MixturePlan, model: Gaussians, radius: float, n_rows: int
+    rows: "_FilledRows", plan: MixturePlan, model: Gaussians, radius: float, dropped: _Dropped
 ) -> Bend:
     """Errors of means by straight lines that fill cells of columns with ends.
 
@@ -144,9 +168,7 @@ def _bend(
         ends = Ends(
             np.where(is_named, plan.nonnormal.low, -1), np.where(is_named, plan.nonnormal.high, 1)
         )
-    noise = np.hypot(rows.noise_of_filled, means * rows.noise_of_shares)
-    noise = np.sqrt(noise**2 + missing * np.diagonal(covariance) / n_rows)
-    return bend_of_lines(means, covariance, ends, missing, rows.filled - missing * means, noise)
+    return bend_of_lines(means, covariance, ends, missing, dropped.moves, dropped.noise)
 
 
 def projected(means: Floats, variances: Floats, radius: float) -> Floats:

@@ -305,7 +305,7 @@ def release_steps(
         average = average_with_step(average, model, statistics, added, information)
         lead = average if information is None else average.converged(model, information)
         model = gaussians_after_step(
-            model, lead, statistics, ball.radius, ask.n_units, shrinks=not fills
+            model, lead, statistics, ball.radius, ask.n_units, filled=1 - share if fills else None
         )
     assert average is not None  # there is a step
     if len(model.weights) > plan.n_components:  # groups to spare, of a start

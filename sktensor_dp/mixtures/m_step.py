@@ -450,11 +450,11 @@ def _weighted_squares(weights: Floats, a: Floats) -> Floats:
 
 def gaussians_after_step(
     model: Gaussians, average: StepMoments, statistics: WhitenedStatistics, radius: float,
-    n_rows: int, *, shrinks: bool = True,
+    n_rows: int, *, filled: float | None = None,
 ) -> Gaussians:  # fmt: skip
     """Gaussians by the `average` of moments after a step that was given `model`.
 
-    `radius` is that of the ball of rows; `shrinks` says whether covariances are shrunk by noise.
+    `radius` is that of the ball of rows. With a share of `filled` cells covariances are not shrunk.
     """
     noise = statistics.noise
     weight_noise = noise.weight * np.sqrt(average.weight_variances)
@@ -482,8 +482,11 @@ def gaussians_after_step(
         ),
         n_shape=statistics.n_shape,
     )  # fmt: skip
-    of_moments = shrunk_covariances if shrinks else unshrunk_covariances
-    covariances = of_moments(noisy, LEAST_VARIANCE * radius**2, radius**2)
+    ends = (LEAST_VARIANCE * radius**2, radius**2)
+    if filled is None:
+        covariances = shrunk_covariances(noisy, *ends)
+    else:
+        covariances = unshrunk_covariances(noisy, *ends, filled)
     # `resize` repeats a covariance that all groups share.
     shape = model.covariances.shape
     covariances = np.resize(covariances, shape)

@@ -15,8 +15,6 @@ LEAST_OF_LARGEST = 1e-4
 # Where noise is large, a covariance keeps in every direction at least this part of the variance of
 # what it is shrunk to, or if it is not shrunk, of the former covariance.
 LEAST_KEPT = 0.5
-# The same where covariances fill missing cells: lines of columns that go together are steeper.
-LEAST_TO_FILL = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +51,17 @@ def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     )
 
 
-def unshrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
+def unshrunk_covariances(noisy: Scatters, least: float, largest: float, missing: float) -> Floats:
     """Positive definite covariances (k, d, d) without shrinkage, to fill missing cells by.
 
     Cells filled by shrunk covariances would vary too little, and would shrink the next ones again.
-    Where noise is large, a part of the former variance stays in every direction.
+    Where noise is large, the share of `missing` cells stays of the former variance in every
+    direction, as it does of a column that rows lack, given the others, in a step without noise.
     """
     d, found = noisy.whitened.shape[1], []
     for frame, whitened, sigma in zip(noisy.frames, noisy.whitened, noisy.shape_sigma, strict=True):
         moved = whitened - np.eye(d)
-        moved *= _safe_fraction(np.eye(d), whitened, 1.0, sigma, LEAST_TO_FILL)
+        moved *= _safe_fraction(np.eye(d), whitened, 1.0, sigma, missing)
         found.append(clip_eigenvalues(frame @ (np.eye(d) + moved) @ frame.T, least, largest))
     return np.array(found)
 

@@ -59,7 +59,7 @@ def simulated_bias(
             step = _statistics(found[-1], points, point_weights, clip, covariance_type)
             moments = moments_of(found[-1], step)
             found.append(
-                gaussians_after_step(found[-1], moments, step, radius, NO_CHANCE, shrinks=False)
+                gaussians_after_step(found[-1], moments, step, radius, NO_CHANCE, filled=0.0)
             )
         shifts = _statistics(found[-1], points, point_weights, early, "spherical").shifts
         return found, shifts / (early.shift_response * found[-1].weights[:, None])

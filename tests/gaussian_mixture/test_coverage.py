@@ -15,6 +15,7 @@ from benchmarks.laws_of_mixtures import RANGES, patients
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
 from sktensor_dp.gaussian_mixture.cells import Cells, observed_overall
 from sktensor_dp.gaussian_mixture.intervals import intervals_of
+from sktensor_dp.gaussian_mixture.one_group import _Dropped, _errors_of_lines
 from sktensor_dp.gaussian_mixture.tails import FALSE_ALARMS, missed_far_out
 from sktensor_dp.mixtures.bent_lines import Ends, bend_of_lines
 from sktensor_dp.mixtures.clipping import bounded_rows, clip_for_rows, clipping_at
@@ -878,3 +879,15 @@ def test_hidden_cells_of_one_group_are_not_forgotten():
         assert observed_overall(ball, second) == 1.0
         found = observed_overall(ball, second, of_one=True)
         assert found == pytest.approx(of_one, abs=0.06)
+
+
+def test_slopes_move_means_as_far_as_rows_drop_out():
+    """Cells missing by chance counted like those of the strongest dropout."""
+    covariance, noise = np.array([[1.0, 0.7], [0.7, 1.0]]), SimpleNamespace(shape=0.01)
+    rows = SimpleNamespace(missing=np.array([0.0, 0.4]), noise_of_missing=np.full(2, 1e-12))
+    most = 2 / np.pi * 0.4 / 0.6
+    for of_most in (0.0, 0.5, 1.0, 4.0):
+        moves = np.array([0.0, 0.6 * 0.7 * np.sqrt(of_most * most)])
+        found = _errors_of_lines(rows, covariance, _Dropped(moves, np.full(2, 1e-9)), noise)
+        expected = np.sqrt(0.51 * min(of_most, 1.0) * most / (3 + 2 * 60**2))
+        np.testing.assert_allclose(found, [0.0, expected], rtol=1e-6, atol=1e-9)
