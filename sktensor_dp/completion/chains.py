@@ -154,7 +154,7 @@ class Chains:
     def on_fit(
         self, model: SharedModel, plan: PersonPlan, notes: Sequence[str]
     ) -> tuple[list[str], tuple[Warning, ...]]:
-        """Notes on modes whose chains a fit did not measure, and warnings if a fit could have.
+        """Notes on modes whose chains a fit did not measure; warnings, too, unless all are hidden.
 
         `notes` are all those of the fit: sentences of `on_noise` among them become warnings, too.
         """

@@ -112,12 +112,12 @@ class PrivateCPCompletion(
         is None. These and ``mean_error_`` are valid if units do not leave, if which entries exist
         depends on values through the level of a unit alone, and for modes without
         ``bias_covariances_`` if units do not keep to few rows, as readers to a genre. In three or
-        more modes values count as independent: where units differ in a row for good, as patients in
-        one item over months, errors are those for these patients alone.
+        more modes without ``unit_mode`` values count as independent: where patients differ in one
+        item for good, errors are those for these patients alone.
     bias_covariances_ : list of ndarray of shape (shape[m], shape[m]), or None
         Covariances of errors of ``biases_``, by which differences of rows may err far less than by
-        ``bias_errors_``; None for modes of more than 1,024 rows, or where it is not known
-        how units compare rows.
+        ``bias_errors_``; None without ``unit_mode``, for modes of more than 1,024 rows, or where it
+        is not known how units compare rows.
     bounds_ : tuple of (low, high)
         Range that values were clamped to.
     shape_ : tuple of int

@@ -207,7 +207,7 @@ def release_pair_components(
     residual = max(math.sqrt(model.noise_variance), 2 * half * ASSUMED.residual)
     clip = residual_clip(residual, half)
     predictions = index_set.at_entries(model.biases) + (model.mean - ask.public("middle"))
-    # With these weights a value moves sums as much in any row, however many others the row has.
+    # With these weights a value moves sums as far in any row, by L2, however many others it has.
     others = np.maximum(index_set.counts[0] - 1.0, 1.0)
     weights = np.sqrt(float(others.min()) / others)
     query = EntryPairs(index_set, predictions, weights, clip * residual, half)

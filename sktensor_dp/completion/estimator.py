@@ -312,9 +312,9 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         Where few units have entries in both of two rows, such as two months between which most
         left, errors are large if ``row_concurrences`` are released; otherwise differences of the
         two are too small by more than errors say, and far more with ``delta=0``, where biases come
-        from one release. In three or more modes values count as independent: where a unit's
-        deviation in a row is lasting, errors hold for the units of the fit, not for others like
-        them.
+        from one release. In three or more modes without ``unit_mode`` values count as
+        independent: where somebody's deviation in a row is lasting, errors hold for those of the
+        fit, not for others like them.
         """
         check_is_fitted(self)
         mode = self._shared.unit_mode

@@ -182,14 +182,14 @@ class RecommenderMixin(FoldInMixin):
         ------
         ValueError
             As :meth:`predict_rows`, or if `n` is no int >= 1, `by` is another word, a list of rows
-            to exclude has an unknown one, or the model has no parameters of a unit.
+            to exclude has an unknown one, or a unit is beyond `shape_` or not folded in.
 
         Notes
         -----
         By ``"choice"`` rows are ranked by how likely a unit is to choose and to like them, on a
         logarithmic scale:
-        ``log n - s b + max(s, l) d``. Here n is the number of entries of the row, released or
-        public, b its bias, and s the slope of ``log n`` on biases over entries, at least 0: how
+        ``log n - s b + max(s, l) d``. Here n is the row's number of entries, or the released weight
+        of these, b its bias, and s the slope of ``log n`` on biases over entries, at least 0: how
         much more often people choose what they value more. The more noise hides biases, the
         smaller s is. d is the value predicted less the mean of the unit's predictions, weighted by
         n, and l the derivative in d, at 0, of the log of ``P(value > that mean)``.
@@ -389,7 +389,7 @@ class RecommenderMixin(FoldInMixin):
         index = None if self._indices is None else self._indices[mode]
         if index is not None:
             return index.encode(items)
-        if self._indices is not None and mode == self._own_mode:
+        if self._indices is not None and mode == self.unit_mode:
             # The fit kept no ids of units: all are unknown.
             return np.full(len(items), -1, dtype=np.intp)
         rows = [

@@ -30,9 +30,9 @@ class RowAveragesMixin(RecommenderMixin):
     ) -> tuple[float, float]:
         """Average of several rows, as of all items of one shop, and its standard error.
 
-        Each bias is drawn to the mean of all biases, the more so the more noise hides it. Rows with
-        something in common are drawn alike: an average over their `biases_` is nearer to the mean
-        than errors of single rows say. This average is not drawn to it.
+        Each bias is drawn to those of rows as popular, the more so the more noise hides it. Rows
+        with something in common are drawn alike: an average over their `biases_` is nearer to these
+        than errors of single rows say. This average is not drawn to them.
 
         Parameters
         ----------
@@ -49,8 +49,8 @@ class RowAveragesMixin(RecommenderMixin):
         -------
         average, error : float
             The average, `mean_` included unless `less` is given, and its standard error: mean and
-            deviation of what bounds leave of a normal posterior, and so nearly those of any number
-            that bounds allow where noise hides the average.
+            deviation of what bounds leave of a normal posterior, which is nearly uniform between
+            them where noise hides the average.
 
         Raises
         ------
@@ -66,15 +66,15 @@ class RowAveragesMixin(RecommenderMixin):
 
         Notes
         -----
-        Biases of the rows are taken to be normal about a mean of their own, with the variance of
-        all rows; any such mean is equally likely. Errors of rows count with their
-        ``bias_covariances_``: where each person rates
-        in one shop, differences of shops err by up to half the width of the bounds, and those
-        within a shop by little. Where covariances are not known, what errors of rows may have in
-        common counts in full, so that the error may be several times too large; but differences of
-        shops may come out too small or turned round, as it warns. As a mode of their own
-        shops differ by averages of different persons: the report says so, and errors are right if
-        who is in which does not depend on the level.
+        Biases of the rows are taken to be normal, with the variance of all rows, about those of
+        rows as popular plus a constant; any such constant is equally likely. Errors of rows count
+        with their ``bias_covariances_``: where each person rates in one shop, differences of shops
+        err by up to half the width of the bounds, and those within a shop by little. Where
+        covariances are not known, what errors of rows may have in common counts in full, so that
+        the error may be several times too large; but differences of shops may come out too small or
+        turned round, as it warns. As a mode of their own shops differ by averages of different
+        persons: the report says so, and errors are right if who is in which does not depend on the
+        level.
 
         **Privacy.** It costs nothing: it follows from what was released.
 

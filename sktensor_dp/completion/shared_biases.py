@@ -566,7 +566,7 @@ class SharedBiases:
     def _compared(
         self, release: EffectRelease, comparison: _Comparison, weight_each: float, last: bool
     ) -> EffectRelease:
-        """Average of a `release`, moved so that its estimates are the effects that solve it."""
+        """Average `release`, moved so that its estimates are the b of ``shown @ b = seen``."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         sampling = weight_each * (release.spread / release.response) ** 2 / counts
         own_noise = release.noise(counts) ** 2

@@ -184,8 +184,8 @@ class SharedEffects:
         what all rows may have in common.
         """
         # Effects of `rows` are c + prior means + u: c is one number of any size, the same for all
-        # of them, and u has the prior variance t. Given c they are means + drawn * c, of variances
-        # t * drawn; rows tell c with variance t / seen.
+        # of them, and u has about the prior variance t. Given c they are means + drawn * c, of
+        # variances t * drawn; rows tell c with variance t / seen.
         assert self.prior_means is not None
         assert self.drawn is not None
         means, drawn, variances = self.means[rows], self.drawn[rows], self.variances[rows]
@@ -212,7 +212,7 @@ def clip_of_two_values(half: float, mean: float) -> float:
 def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
     """Clip, in standard deviations, of values with this `deviation` and `mean` in a range.
 
-    It is `clip_of_two_values` where all are at the ends, and falls with their variance. A small
+    It grows with their variance, to `clip_of_two_values` where all are at the ends. A small
     clip leaves signs of residuals: noise hides these least, but they show medians.
     """
     clip = clip_of_two_values(half, mean) * ratio_to_largest(deviation, half, mean)

@@ -266,3 +266,16 @@ def test_fold_in_behind_an_encoder():
     named = PrivateCPCompletion(bounds=(1, 5), epsilon=INF, row_names=kinds)
     best = make_pipeline(named).fit(X, y, **distinct)[-1].recommend(["ann", "eve"], 1)
     assert best.rows.tolist() == [["mate"], ["mate"]]
+
+
+def test_rows_by_number_beside_named_ones_have_their_own_values():
+    shape = (30, 8)
+    X, y, _ = table(shape)
+    names = [f"f{i}" for i in range(shape[1])]
+    plain = PrivateCPCompletion(bounds=(-2, 2), epsilon=INF, shape=shape).fit(X, y)
+    entries = pd.DataFrame({"user": X[:, 0], "film": [names[i] for i in X[:, 1]]})
+    named = PrivateCPCompletion(bounds=(-2, 2), epsilon=INF, shape=shape, row_names=(None, names))
+    rows = named.fit(entries, y).predict_rows(3)
+    np.testing.assert_allclose(rows, plain.predict_rows(3))
+    assert not np.allclose(rows, named.predict_rows(None))
+    assert named.recommend(3, 2).rows.shape == (1, 2)
