@@ -19,7 +19,7 @@ from sktensor_dp.cli.held_folder import held
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, INHERITED, changed_since, released_before, take_up
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, Manifest
-from sktensor_dp.cli.officer import (
+from sktensor_dp.cli.officer_page import (
     DOUBTS,
     LITTLE_PROMISED,
     PAGES,

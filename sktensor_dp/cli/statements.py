@@ -15,7 +15,7 @@ from sktensor_dp.checks.display import counted, plain, printable
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.cli.folder import EARLIER, LEDGER, earlier_runs
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, Manifest, changed_files
-from sktensor_dp.cli.officer import (
+from sktensor_dp.cli.officer_page import (
     DOUBTS,
     NOTES,
     PAGES,

@@ -10,7 +10,12 @@ from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import release_ball, warnings_of_norm
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.gaussian_mixture import defaults
-from sktensor_dp.gaussian_mixture.cells import (
+from sktensor_dp.gaussian_mixture.fitted import (
+    FittedMixture,
+    attributes_of,
+    warnings_of_fewer_groups,
+)
+from sktensor_dp.gaussian_mixture.observed_cells import (
     FEW_MISSING,
     Cells,
     observed_as_released,
@@ -18,11 +23,6 @@ from sktensor_dp.gaussian_mixture.cells import (
     observed_overall,
     release_cells,
     release_cells_of_groups,
-)
-from sktensor_dp.gaussian_mixture.fitted import (
-    FittedMixture,
-    attributes_of,
-    warnings_of_fewer_groups,
 )
 from sktensor_dp.gaussian_mixture.one_group import release_filled, unfinished
 from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group

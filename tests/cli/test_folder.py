@@ -23,7 +23,7 @@ from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER, Folder
 from sktensor_dp.cli.held_folder import held
 from sktensor_dp.cli.manifest import STATEMENT
-from sktensor_dp.cli.officer import PAGES
+from sktensor_dp.cli.officer_page import PAGES
 from sktensor_dp.exceptions import LedgerError, ModelFileError, NotEnoughDataError
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.odds import odds_in_hundred

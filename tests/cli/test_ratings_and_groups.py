@@ -23,7 +23,7 @@ from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.execution import EXACTLY, KINDS_OF_RUN
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS, OF_SEVERAL
-from sktensor_dp.cli.officer import PAGES
+from sktensor_dp.cli.officer_page import PAGES
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER
 from sktensor_dp.cli.recommend import ONE_ORDER, POPULARITY

@@ -20,7 +20,7 @@ from sktensor_dp import (
     check_inputs,
 )
 from sktensor_dp.cli.folder import LEDGER
-from sktensor_dp.cli.officer import chance_beyond
+from sktensor_dp.cli.officer_page import chance_beyond
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.report import PLANNED, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement

@@ -21,7 +21,7 @@ from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.group_forecast import NOISE_FACTORS, GroupForecast
-from sktensor_dp.cli.officer import PAGES
+from sktensor_dp.cli.officer_page import PAGES
 from sktensor_dp.cli.public_lists import ListedGroups, public_values, stop_words
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost

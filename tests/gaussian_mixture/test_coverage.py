@@ -13,12 +13,12 @@ from scipy.stats import binom, chi2, gamma, norm
 
 from benchmarks.laws_of_mixtures import RANGES, patients
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
-from sktensor_dp.gaussian_mixture.cells import Cells, observed_overall
 from sktensor_dp.gaussian_mixture.intervals import intervals_of
+from sktensor_dp.gaussian_mixture.observed_cells import Cells, observed_overall
 from sktensor_dp.gaussian_mixture.one_group import _Dropped, _errors_of_lines
 from sktensor_dp.gaussian_mixture.tails import FALSE_ALARMS, missed_far_out
-from sktensor_dp.mixtures.bent_lines import Ends, bend_of_lines
 from sktensor_dp.mixtures.clipping import bounded_rows, clip_for_rows, clipping_at
+from sktensor_dp.mixtures.floor_and_ceiling import Ends, bend_of_lines
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.skewness import EARLY, are_long, log_normal_tails, shared_tails
 from sktensor_dp.mixtures.uncertainty import observed_shares

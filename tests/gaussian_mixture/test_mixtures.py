@@ -21,8 +21,8 @@ from sktensor_dp import (
 )
 from sktensor_dp.data.samples import IncompleteChunk
 from sktensor_dp.gaussian_mixture import recipe
-from sktensor_dp.gaussian_mixture.cells import LEAST_SHARE, observed_overall
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, full_covariances
+from sktensor_dp.gaussian_mixture.observed_cells import LEAST_SHARE, observed_overall
 from sktensor_dp.gaussian_mixture.recipe import nearest, release_start
 from sktensor_dp.gaussian_mixture.step_release import of_type
 from sktensor_dp.mixtures import fixed_point as fixed_points

@@ -1,4 +1,4 @@
-"""Power method on a stream of disjoint batches, each read once."""
+"""Step of the power method on each batch of a stream, whose state is in fitted.py."""
 
 import copy
 from collections.abc import Iterator

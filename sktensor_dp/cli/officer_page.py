@@ -98,7 +98,7 @@ def officer_text(
     weakens the protection.
     """
     unit = printable(report.unit)
-    text = Path(__file__).with_name("officer.md").read_text("utf-8")
+    text = Path(__file__).with_name("officer_page.md").read_text("utf-8")
     if report.seeded or math.isinf(report.epsilon):
         title = text.splitlines()[0]
         return (
