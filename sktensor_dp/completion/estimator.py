@@ -508,8 +508,10 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         }  # fmt: skip
         self._check_parameters()
         public = self._public_numbers(**numbers)  # type: ignore[arg-type]
+        check_names(self, public.shape)
         self._warn_of_budget(public.plan.releases)
         question = Question.of(self, **{**numbers, "shape": public.shape})
+        question.parameters["row_names"] = None  # it is asked for other shapes, too
         return replace(forecast_completion(public), _question=question)
 
     def _public_numbers(
@@ -524,7 +526,6 @@ class CompletionMixin(RowAveragesMixin, PrivateEstimatorMixin, RegressorMixin):
         if len(shape) < 2:
             raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
         size = tuple(shape)
-        check_names(self, size)
         plan, ranks = self._plan(n_observed, size)
         width, most = 1.0 if self._chooses_bounds else high - low, self._most_components(ranks)
         assumed = Assumed.given(width, deviation, bias_deviation, component_share, most, len(size))

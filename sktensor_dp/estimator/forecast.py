@@ -134,7 +134,7 @@ class Forecast(InvertibleForecast):
     >>> forecast.verdict
     'may be enough'
     >>> forecast.n_for("enough"), forecast.epsilon_for("enough")
-    (10212, 3.86)
+    (6359, 2.27)
     """
 
     releases: tuple[ReleaseForecast, ...]

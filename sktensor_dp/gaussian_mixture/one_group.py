@@ -138,7 +138,8 @@ def _errors_of_lines(
     # fill cells show if rows drop out by one other column, on average over these.
     variances, most = np.diagonal(covariance), DROPOUT * (1 - shares) / shares
     of_others = (np.square(covariance) / variances).sum(axis=1) - variances
-    seen = np.square(shares) * np.maximum(of_others, 1e-300) / max(len(variances) - 1, 1)
+    of_others = np.maximum(of_others, 1e-12 * variances)
+    seen = np.square(shares) * of_others / max(len(variances) - 1, 1)
     squares = np.minimum((np.square(dropped.moves) + np.square(dropped.noise)) / seen, most)
     unexplained = 1 / np.diagonal(np.linalg.inv(covariance))
     return np.sqrt(unexplained * (squares / precisions).mean(axis=0))

@@ -176,6 +176,16 @@ def test_a_forecast_refuses_names_as_a_fit_does():
         build(**{**SLICED, "shape": None}).forecast(12, (4, 3))
 
 
+def test_named_rows_do_not_bind_what_a_forecast_asks_of_other_sizes():
+    """A paid fit without components says what would show some: more units, by names of few."""
+    names = [f"p{number}" for number in range(40)], DRINKS
+    model = build(rank=2, bounds=(1, 5), unit_mode=0, shape=(40, len(DRINKS)), row_names=names)
+    forecast = model.forecast(80)
+    assert not forecast.finds_components
+    assert forecast.advice()
+    assert forecast.alone.n_for(0.1, mode=1) > 40
+
+
 def test_text_without_names_is_told_how_to_give_them():
     X, y = entries()
     with pytest.raises(ValueError, match="row_names"):
