@@ -86,6 +86,7 @@ class SavedShares(SavedState):
     visibility_: Annotated[list[str], Items(Plain(str), "k")]
     merged_: Annotated[str, Plain(str)]
     common_words_: Annotated[float, Real("+")]
+    concentration_: Annotated[float, Real("+")]
     private_words_: Annotated[bool, Plain(bool)]
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
@@ -144,6 +145,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     common_words_ : float
         How much of their words the two most alike of the topics seen have in common, from 0 to 1:
         sum of the lesser of their probabilities.
+    concentration_ : float
+        Total of the model's ``topic_prior_``: large where each text has all topics.
     private_words_ : bool
         True where `X` was counted by a vocabulary that a private fit chose: shares are of what the
         kept words show.
@@ -177,6 +180,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     visibility_: list[str]
     merged_: str
     common_words_: float
+    concentration_: float
     private_words_: bool
 
     def __init__(
@@ -240,6 +244,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "mixing_covariance_": model.mixing_covariance_,
             "merged_": "yes" if model.n_components_seen_ > model.n_components else "unknown",
             "common_words_": common_words(model.components_[~model.hidden()]),
+            "concentration_": float(model.topic_prior_.sum()),
             "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
         return self._fit_units(chunks, of_model)
@@ -421,6 +426,20 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         moved, left = np.full((2, *shares.shape), np.nan)
         moved[seen], left[seen] = _shrunk(moves[seen], noise[seen])
         return shares + moved, variance + left
+
+    @property
+    def part_between_groups(self) -> float:
+        """Part of the variance of texts' shares that is between groups, as far as releases show."""
+        seen = ~self.hidden_
+        if not seen.any():
+            return 0.0
+        weights = self.counts_[seen] / self.counts_[seen].sum()
+        shares, noise = self.shares_[seen], np.square(self.noise_std_[seen])
+        means = weights @ shares
+        between = float((weights @ (np.square(shares - means) - noise)).sum())
+        # Of one Dirichlet law.
+        of_texts = float((means * (1 - means)).sum()) / (1 + self.concentration_)
+        return min(max(between / max(of_texts, TINY), 0.0), 1.0)
 
     def mixing_variance(self, shares: Floats) -> Floats:
         """Variances (m, k) of shares (m, k), or differences of these, by errors of topics."""

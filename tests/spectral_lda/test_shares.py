@@ -486,6 +486,25 @@ def test_shares_are_said_to_be_of_the_words_that_noise_kept(words, tmp_path):
     assert (OF_KEPT_WORDS in said) == (OF_KEPT_WORDS in found.in_brief) == ("epsilon" in words)
 
 
+@pytest.mark.parametrize("apart", [0.0, 0.4, 1.0])
+def test_that_groups_of_several_kinds_mix_topics_is_said(apart, seed):
+    """Texts of 60 words that mix topics; groups differ in none of the variance, a bit, or much."""
+    rng = np.random.default_rng(seed)
+    topics = np.hstack([np.kron(np.eye(4), np.full(15, 0.8 / 15)), np.full((4, 15), 0.2 / 15)])
+    means = np.array([[0.15, 0.15, 0.5, 0.2], [0.2, 0.25, 0.15, 0.4], [0.5, 0.2, 0.15, 0.15]])
+    group = rng.integers(3, size=4000)
+    laws = 4 * (means.mean(axis=0) + apart * (means - means.mean(axis=0)))
+    shares = np.array([rng.dirichlet(laws[one]) for one in group])
+    counts = np.array([rng.multinomial(60, one @ topics) for one in shares])
+    found = (
+        PrivateSpectralLDA(4, epsilon=8.0)
+        .fit(counts)
+        .shares_by(counts, group, [0, 1, 2], epsilon=8.0)
+    )
+    between = found.part_between_groups
+    assert ("of how shares differ between texts" in str(found)) == (between > 0.2) == (apart == 1)
+
+
 @pytest.mark.parametrize("common", [0.2, 0.8])
 def test_that_shares_may_be_off_is_said_of_topics_with_most_words_in_common(
     common, tmp_path, monkeypatch
