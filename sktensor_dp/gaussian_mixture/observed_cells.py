@@ -25,6 +25,7 @@ LEAST_SHARE = 1e-4
 FEW_MISSING = 0.05
 # Radii by which a release fills missing cells to count them.
 FAR_OUT = 1000.0
+N_QUANTILES = 200  # of a posterior of shares, for its mean
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
 
@@ -96,8 +97,10 @@ def observed_overall(ball: LiftedBall, second: Answer, *, of_one: bool = False) 
     if share >= 1 - 2 * error - 1e-9 and not (of_one and 2 * error > FEW_MISSING):  # rounded sums
         return 1.0
     if error > 0:
-        share = max(share, -8 * error)  # further from 0, the mean would be inexact
-        share = truncnorm.mean(-share / error, (1 - share) / error, share, error)
+        share = max(share, -8 * error)  # further from 0, quantiles would be inexact
+        # Unlike the mean that scipy has, that of quantiles is a share however large the error is.
+        within = truncnorm(-share / error, (1 - share) / error, share, error)
+        share = within.ppf((np.arange(N_QUANTILES) + 0.5) / N_QUANTILES).mean()
     return max(float(share), LEAST_SHARE)
 
 
