@@ -109,7 +109,7 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
 
 
 class _Dropped(NamedTuple):
-    """What fills missing cells, over all rows, beyond what would if they were missing by chance."""
+    """Sums that fill missing cells, less those of cells that are missing by chance."""
 
     moves: Floats  # (d,)
     noise: Floats  # (d,): deviations of noise and sampling

@@ -44,7 +44,7 @@ class TopicError(NamedTuple):
 
 
 class FoundTopics(NamedTuple):
-    """What releases tell of the topics of a model before their shares by group are paid for."""
+    """Topics of a model, as releases show them before their shares by group are paid for."""
 
     seen: list[TopicError]  # of topics that noise does not hide
     # Least ratio to noise at which a group shows its number of texts and a share of some topic
