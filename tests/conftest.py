@@ -28,7 +28,7 @@ import pytest
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.checks import floating_point
 from sktensor_dp.privacy.noise_source import NoiseSource
-from sktensor_dp.privacy.selection import STEPS as TRIAL_STEPS
+from sktensor_dp.privacy.selection_cost import STEPS as TRIAL_STEPS
 from sktensor_dp.tensor import arrays
 
 NOISE = os.environ.get("SKTENSOR_DP_TEST_NOISE", "0")

@@ -118,9 +118,8 @@ def fixed_point(
     # Residuals are about effects of other modes and the mean of a unit's other rows: releases about
     # positions a show c + J a, J = I - G with the normal equations G, scaled to a diagonal of 1. So
     # J is symmetric, with eigenvalues up to 1; they are taken to be above -1, as for one mode. The
-    # regression of what releases show on
-    # what they were about (Anderson 1965) has a normal posterior of c and J. From its draws follow
-    # those of the fixed point (I - J)^-1 c.
+    # regression of what releases show on what they were about (Anderson 1965) has a normal
+    # posterior of c and J. From its draws follow those of the fixed point (I - J)^-1 c.
     n, (first, second) = len(lines), np.triu_indices(len(lines))
     slopes = [
         np.where(first == i, about[:, second], np.where(second == i, about[:, first], 0.0))

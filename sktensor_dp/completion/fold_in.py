@@ -193,8 +193,9 @@ class FoldInMixin:
         ----------
         X : array-like of int of shape (n, n_modes)
             Coordinates of the units' entries, or names by ``row_names``; the units may be new
-            ones. Rows below 0, and names that are no row, are unknown: their entries tell the
-            level of their unit.
+            ones. Rows of other modes below 0, and names that are no row of theirs, are unknown:
+            such entries tell the level of their unit alone. Numbers beyond a ``shape`` that was
+            given raise an error.
         y : array-like of shape (n,)
             Values; those outside of the bounds are clamped to them, with a warning.
 

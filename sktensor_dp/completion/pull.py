@@ -59,8 +59,11 @@ class Pull(NamedTuple):
         return math.sqrt(self.weights @ (ratios - 1) ** 2 + of_form**2)
 
     def of_form(self, by_clip: Floats) -> Floats:
-        """Error over effects (n,) if clips leave ``exp(-c^2 / 2)`` of the pull, not `by_clip`."""
-        clips = ndtri(np.minimum(by_clip, 1.0) / 2).tolist()  # as the part is 2 P(z < c), c < 0
+        """Relative error (n,) of effects if clips, at c deviations, leave another part of the pull.
+
+        It is ``exp(-c^2 / 2)`` then, and not `by_clip`, which is ``2 P(z > c)``.
+        """
+        clips = ndtri(np.minimum(by_clip, 1.0) / 2).tolist()  # here c < 0
         densities = np.array([math.exp(-(c**2) / 2) for c in clips])
         return abs(float(self.weights @ self.values)) * (densities - by_clip)
 

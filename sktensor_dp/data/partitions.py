@@ -125,7 +125,7 @@ class DaskPartitions(PartitionedSource):
             self._parts, self._kept = list(client.persist(self._parts)), False
         return self._sum_on(client, query)
 
-    def _sum_on(self, client: Delayed, query: PartialQuery) -> PartialSum:
+    def _sum_on(self, client: Any, query: PartialQuery) -> PartialSum:
         """Sum a query on a cluster; try again if workers were lost."""
         attempts = 3
         from distributed import KilledWorker
@@ -177,7 +177,7 @@ def _merged(query: PartialQuery, sums: Sequence[PartialSum]) -> PartialSum:
     return query.merge(sums)
 
 
-def _client(parts: Sequence[object]) -> Delayed:
+def _client(parts: Sequence[object]) -> Any:
     """Client of the cluster on which Dask would compute; None for threads and other schedulers."""
     from dask.base import get_scheduler
 

@@ -155,7 +155,7 @@ class PersonReader:
         return self._chunk(*joined_pieces(pieces))
 
     def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
-        """Chunk of whole units from entries, each with the label of its unit."""
+        """Chunk of whole units from entries; `labels` are not needed, as they are in the table."""
         coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
         return PersonChunks(
             coordinates, values, self.shape, self.unit_mode, self.bounds, is_part=True

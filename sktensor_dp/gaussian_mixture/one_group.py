@@ -11,8 +11,8 @@ from scipy.special import ndtr, ndtri
 from sktensor_dp.gaussian_mixture.observed_cells import LEAST_SHARE, Cells, observed_overall
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.gaussian_mixture.step_release import clipped_statistics, of_type
-from sktensor_dp.mixtures.floor_and_ceiling import Bend, Ends, bend_of_lines
 from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.imputation_bias import Bend, Ends, bend_of_lines
 from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.scores import n_scores
 from sktensor_dp.mixtures.skewness import scales_of_shifts

@@ -13,7 +13,7 @@ from sktensor_dp.privacy.composition import Composition, Part
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.selection import failure_of_trials, trial_cost
+from sktensor_dp.privacy.selection_cost import failure_of_trials, trial_cost
 from sktensor_dp.privacy.unsafe import open_blocks
 
 NOT_PLANNED = (

@@ -82,7 +82,7 @@ from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.payer import HasAccountant, Payer, attribute_of_payment, column_of_units
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.selection import stop_probability
+from sktensor_dp.privacy.selection_cost import stop_probability
 from sktensor_dp.privacy.unsafe import refuse_recording
 
 # A search with less would see noise alone.

@@ -43,7 +43,7 @@ from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.selection import secret_trials
+from sktensor_dp.privacy.selection_cost import secret_trials
 from sktensor_dp.queries.scores import HeldOutScores
 
 

@@ -320,8 +320,8 @@ def audit(
     for _ in range(n_runs):
         for side, part in enumerate((data, neighbour)):
             fitted = _fitted_clone(estimator, part)
+            claims = _claims(fitted, delta)
             values[side].append(statistic(fitted))
-    claims = _claims(fitted, delta)
     return audit_samples(*values, confidence=confidence, threshold=threshold, **claims)
 
 

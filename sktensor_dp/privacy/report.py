@@ -10,7 +10,7 @@ from sktensor_dp import __version__
 from sktensor_dp.checks.display import Table, TableDisplay, cell, counted, finite, plain
 from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, cover, unit_costs
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, budget_fractions, fraction_of
-from sktensor_dp.privacy.selection import stop_probability, trial_cost
+from sktensor_dp.privacy.selection_cost import stop_probability, trial_cost
 from sktensor_dp.queries.laws import law_of
 
 # Privacy statement, or an object in it, as plain values.

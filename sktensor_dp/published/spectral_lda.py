@@ -145,7 +145,7 @@ class PrintedSensitivities:
 
     @property
     def proved_sensitivities(self) -> tuple[float, float]:
-        """L2 sensitivities of M2 and M3 that the triangle inequality proves."""
+        """L2 sensitivities of M2 and M3 by the triangle inequality, which are not printed."""
         a, b, c = coefficients(self.concentration)
         unit = math.sqrt(2) / self.n_documents
         return unit * (1 + 2 * a), unit * (1 + 6 * b + 3 * c)

@@ -190,7 +190,7 @@ def warnings_of_more(n_seen: int, n_asked: int) -> tuple[Warning, ...]:
 def on_more(n_seen: int, n_asked: int) -> str:
     """Say that there are more topics than `n_asked`, or may be.
 
-    "" if fewer can be seen than were asked for, or the only one.
+    "" if fewer can be seen than were asked for, or the only one asked for is seen.
     """
     if n_seen <= n_asked:
         return AS_MANY * (n_seen == n_asked > 1)

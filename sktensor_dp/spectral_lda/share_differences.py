@@ -66,8 +66,8 @@ def are_dates(values: list[Any]) -> bool:
 
 def are_in_order(values: list[Any]) -> bool:
     """Return True for dates in their order, or values that begin with numbers that rise."""
-    numbers = [re.match(r"-?\d+", str(value)) for value in values]
-    rising = [int(number[0]) for number in numbers if number]
+    numbers = [re.match(r"-?\d+(\.\d+)?", str(value)) for value in values]
+    rising = [float(number[0]) for number in numbers if number]
     return are_dates(values) or (rising == sorted({*rising}) and len(rising) == len(values))
 
 

@@ -403,7 +403,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         n_samples: int | None = None,
         **unsupported: object,
     ) -> Any:
-        """Choose the vocabulary and count its words; only texts of Dask are split twice.
+        """Choose the vocabulary and count its words.
+
+        Texts are split into words once, those of Dask twice.
 
         Parameters
         ----------

@@ -18,8 +18,8 @@ from sktensor_dp.gaussian_mixture.observed_cells import Cells, observed_overall
 from sktensor_dp.gaussian_mixture.one_group import _Dropped, _errors_of_lines
 from sktensor_dp.gaussian_mixture.tails import FALSE_ALARMS, missed_far_out
 from sktensor_dp.mixtures.clipping import bounded_rows, clip_for_rows, clipping_at
-from sktensor_dp.mixtures.floor_and_ceiling import Ends, bend_of_lines
 from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.imputation_bias import Ends, bend_of_lines
 from sktensor_dp.mixtures.skewness import EARLY, are_long, log_normal_tails, shared_tails
 from sktensor_dp.mixtures.uncertainty import observed_shares
 from sktensor_dp.privacy.answer import Answer

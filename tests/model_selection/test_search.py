@@ -37,7 +37,7 @@ from sktensor_dp import (
 from sktensor_dp.model_selection.splits import split_units
 from sktensor_dp.privacy.ledger_entries import charges_of
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.selection import stop_probability, trial_cost
+from sktensor_dp.privacy.selection_cost import stop_probability, trial_cost
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),

@@ -15,7 +15,7 @@ from sktensor_dp.model_selection.costs import as_parameters, divided_among
 from sktensor_dp.model_selection.scores import UNKNOWN_WORD, RowScores, word_counter
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.selection import (
+from sktensor_dp.privacy.selection_cost import (
     failure_of_trials,
     selection_delta,
     stop_probability,

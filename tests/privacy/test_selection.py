@@ -14,7 +14,7 @@ from scipy.stats import chisquare, geom
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
-from sktensor_dp.privacy.selection import (
+from sktensor_dp.privacy.selection_cost import (
     secret_trials,
     selection_delta,
     selection_epsilon,
