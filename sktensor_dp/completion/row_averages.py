@@ -13,9 +13,10 @@ from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.chains import NOT_MEASURED, words_for_rows
 from sktensor_dp.completion.recommend import RecommenderMixin
 from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.tensor.truncated_normal import quantiles_within
 
-# Standard errors beyond which a normal distribution counts as 0, and number of points of its grid.
-FARTHEST, N_POINTS = 8.0, 4097
+# Standard errors beyond which a normal distribution counts as 0, and number of its quantiles.
+FARTHEST, N_QUANTILES = 8.0, 4096
 # To avoid a division by 0.
 LEAST_DEVIATION = 1e-130
 
@@ -126,10 +127,6 @@ def normal_within(mean: float, deviation: float, low: float, high: float) -> tup
     reach = FARTHEST * deviation
     if low + reach <= mean <= high - reach:
         return mean, deviation
-    middle = min(max(mean, low), high)
-    x = np.linspace(max(low, middle - reach), min(high, middle + reach), N_POINTS)
-    squares = np.square((x - mean) / max(deviation, LEAST_DEVIATION)) / 2
-    weights = np.exp(squares.min() - squares)
-    weights /= weights.sum()
-    found = float(weights @ x)
-    return found, math.sqrt(float(weights @ (x - found) ** 2))
+    deviation = max(deviation, LEAST_DEVIATION)
+    quantiles = quantiles_within(mean, deviation, low, high, N_QUANTILES)
+    return float(quantiles.mean()), float(quantiles.std())

@@ -4,7 +4,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import truncnorm
 
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.gaussian_mixture.step_release import MOST_RADII, clipped_statistics
@@ -17,6 +16,7 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.truncated_normal import quantiles_within
 
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
@@ -25,7 +25,7 @@ LEAST_SHARE = 1e-4
 FEW_MISSING = 0.05
 # Radii by which a release fills missing cells to count them.
 FAR_OUT = 1000.0
-N_QUANTILES = 200  # of a posterior of shares, for its mean
+N_QUANTILES = 200  # of a posterior of shares
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
 
@@ -97,10 +97,7 @@ def observed_overall(ball: LiftedBall, second: Answer, *, of_one: bool = False) 
     if share >= 1 - 2 * error - 1e-9 and not (of_one and 2 * error > FEW_MISSING):  # rounded sums
         return 1.0
     if error > 0:
-        share = max(share, -8 * error)  # further from 0, quantiles would be inexact
-        # Unlike the mean that scipy has, that of quantiles is a share however large the error is.
-        within = truncnorm(-share / error, (1 - share) / error, share, error)
-        share = within.ppf((np.arange(N_QUANTILES) + 0.5) / N_QUANTILES).mean()
+        share = quantiles_within(share, error, 0.0, 1.0, N_QUANTILES).mean()
     return max(float(share), LEAST_SHARE)
 
 

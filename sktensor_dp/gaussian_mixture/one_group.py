@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
 
-from sktensor_dp.gaussian_mixture.observed_cells import LEAST_SHARE, Cells, observed_overall
+from sktensor_dp.gaussian_mixture.observed_cells import (
+    LEAST_SHARE,
+    N_QUANTILES,
+    Cells,
+    observed_overall,
+)
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.gaussian_mixture.step_release import clipped_statistics, of_type
 from sktensor_dp.mixtures.gaussians import Gaussians
@@ -22,14 +26,13 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.truncated_normal import quantiles_within
 
 # Largest length of rows scaled to [-1, 1], over the root of the number of columns.
 LONGEST_SCALED = 1.01
 # Squared distance of the mean of rows that have a column, a share s, from that of all rows: at most
 # this times (1 - s) / s squared deviations, where normal rows drop out beyond a threshold.
 DROPOUT = 2 / math.pi
-# Number of quantiles of a share of observed cells.
-N_SHARES = 100
 
 
 def unfinished(earlier: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
@@ -97,7 +100,7 @@ def _moves(rows: "_FilledRows", at: Floats, variances: Floats) -> tuple[Floats, 
     # where few cells are observed, each counts.
     missing = (2 - rows.cells.kept_fractions) * (1 - rows.cells.observed)
     centre, noise = np.maximum(1 - missing, LEAST_SHARE), rows.noise_of_shares
-    shares = _quantiles_of_shares(centre, noise)
+    shares = quantiles_within(centre, noise, LEAST_SHARE, 1.0, N_QUANTILES)
     moved, totals = rows.means - at, rows.sigma**2 + shares**2 * variances
     log_odds = -(moved**2 / totals + np.log(totals)) / 2
     odds = np.exp(log_odds - log_odds.max(axis=0))
@@ -130,7 +133,8 @@ def _errors_of_lines(
 
     `noise` is that of covariances.
     """
-    shares = _quantiles_of_shares(1 - rows.missing, rows.noise_of_missing)
+    observed = 1 - rows.missing
+    shares = quantiles_within(observed, rows.noise_of_missing, LEAST_SHARE, 1.0, N_QUANTILES)
     # A slope has the noise of an entry off the diagonal over the share of rows that show it. A
     # priori it is a correlation, uniform from -1 to 1.
     precisions = 3 + 2 * np.square(shares / max(noise.shape, 1e-150))
@@ -143,13 +147,6 @@ def _errors_of_lines(
     squares = np.minimum((np.square(dropped.moves) + np.square(dropped.noise)) / seen, most)
     unexplained = 1 / np.diagonal(np.linalg.inv(covariance))
     return np.sqrt(unexplained * (squares / precisions).mean(axis=0))
-
-
-def _quantiles_of_shares(centre: Floats, noise: Floats) -> Floats:
-    """Quantiles (n, d) of normal shares of observed cells, cut at 1 and near 0."""
-    low, high = ndtr((LEAST_SHARE - centre) / noise), ndtr((1 - centre) / noise)
-    quantiles = (np.arange(N_SHARES)[:, None] + 0.5) / N_SHARES
-    return centre + noise * ndtri(low + quantiles * (high - low))
 
 
 def _bend(

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.truncated_normal import quantiles_within
 
 # Largest mean of a group, to either side of 0: rates of 0.1 %.
 LARGEST_MEAN = 0.998
@@ -97,9 +97,7 @@ class NonnormalColumns:
         """
         sigma = np.maximum(noise * np.sqrt(self._phi), 1e-9)  # of means scaled to [-1, 1]
         scaled = np.clip((means - self._middle) / self._half, -1 - 4 * sigma, 1 + 4 * sigma)
-        low, high = ndtr((-1 - scaled) / sigma), ndtr((1 - scaled) / sigma)
-        quantiles = (np.arange(50)[:, None, None] + 0.5) / 50
-        values = scaled + sigma * ndtri(low + quantiles * (high - low))
+        values = quantiles_within(scaled, sigma, -1.0, 1.0, 50)
         log_odds = np.arctanh(np.clip(values, -LARGEST_MEAN, LARGEST_MEAN)).mean(axis=0)
         return np.asarray(self._middle + self._half * np.tanh(log_odds))
 
