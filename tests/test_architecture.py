@@ -57,9 +57,9 @@ CORE = {
     "plan": core("calibration"),
     "composition": core("plan"),
     "odds": core(""),
-    "selection": core("calibration noise_source plan"),
+    "selection_cost": core("calibration noise_source plan"),
     "partition_selection": core("noise_source plan /queries.laws"),
-    "report": core("/checks composition plan selection /queries.laws"),
+    "report": core("/checks composition plan selection_cost /queries.laws"),
     # It reads what anyone may have written, and adds it up without data or noise.
     "statement_schema": core(""),
     "statement": core(
@@ -104,8 +104,8 @@ EXTRA_NAMES = core(
     "mechanisms.sigma_of noise_source.OneProcess "
     "partition_selection.largest_weight partition_selection.most_units_below "
     "partition_selection.selection_threshold "
-    "selection.failure_of_trials selection.secret_trials selection.stop_probability "
-    "selection.trial_cost unsafe.open_blocks unsafe.refuse_recording"
+    "selection_cost.failure_of_trials selection_cost.secret_trials selection_cost.stop_probability "
+    "selection_cost.trial_cost unsafe.open_blocks unsafe.refuse_recording"
 )
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {

@@ -160,7 +160,12 @@ def test_dates_are_years_months_or_days_in_order():
 
 
 def test_dates_and_numbers_that_rise_are_in_order():
-    for values in (["2025-9", "2025-10"], [1, 2, 3], ["18-29", "30-44", "60+"], ["0.1 mg", "0.2 mg"]):
+    for values in (
+        ["2025-9", "2025-10"],
+        [1, 2, 3],
+        ["18-29", "30-44", "60+"],
+        ["0.1 mg", "0.2 mg"],
+    ):
         assert are_in_order(values)
     for values in (["men", "women"], [1, 3, 2], [1, 1], ["18-29", "older"]):
         assert not are_in_order(values)
