@@ -27,7 +27,7 @@ from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
 from sktensor_dp.privacy.report import UNITS, PrivacyReport
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.privacy.statement import load_statement
-from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
+from sktensor_dp.queries.held_out import HeldOutChunk, MatchingRows
 
 # Largest fraction of a budget's mu ** 2 that a check takes: errors of the fit grow by 2 %.
 MOST_FRACTION = 0.04

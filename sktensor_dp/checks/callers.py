@@ -13,7 +13,7 @@ PIPELINE = ("sklearn.pipeline", "_fit")
 STACKING = ("sklearn.ensemble._stacking", None)
 SCORING = ("sklearn.metrics._scorer", "_score")
 # Modules that read rows for private scores, or on Dask's workers, perhaps for a private fit.
-SILENT = ("sktensor_dp.queries.scores", "sktensor_dp.estimator.lazy")
+SILENT = ("sktensor_dp.queries.held_out", "sktensor_dp.estimator.lazy")
 # Tools that fit or score rows drawn with replacement, or with values of other rows.
 MIXING = (
     ("sklearn.ensemble._bagging", None),

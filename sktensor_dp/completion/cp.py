@@ -86,8 +86,8 @@ class PrivateCPCompletion(
     ----------
     factors_ : list of ndarray of shape (shape[m], rank)
         Columns of unit norm, or 0 where noise hides them; 0 for rows never observed. With a
-        ``unit_mode``, only if components were found: factors of the other modes, and 0 for
-        units. Those of a matrix are scaled so that a unit's own weights have unit variance. Where
+        ``unit_mode``, only if components were found: factors of the other modes, whose norms
+        differ, and 0 for units; in a matrix a unit's own weights have unit variance. Where
         ``entry_pairs`` were released: the components for ``fold_in``, which may be fewer than
         `rank`, and 0 for rows of the first mode. ``"sufficient_statistics"`` without these has no
         columns.

@@ -38,7 +38,8 @@ max_iter, accountant, random_state, verbose
     Attributes
     ----------
     factors_ : list of ndarray of shape (shape[m], rank[m])
-        Orthonormal columns. With a ``unit_mode`` as for :class:`PrivateCPCompletion`.
+        Orthonormal columns; 0 for units. In a matrix with a ``unit_mode`` as for
+        :class:`PrivateCPCompletion`.
     core_ : ndarray of shape rank
         The core. Not with a ``unit_mode``, where each unit has its own slice. It is 0 where noise
         hides all components, or they are for ``fold_in`` alone (``n_components_`` counts those).

@@ -28,7 +28,8 @@ MORE_IDS = "X has more ids in column {mode} than shape[{mode}] counts, which is 
 class PersonChunks(ValueRange):
     """Entries of a tensor by unit, all entries of one index of `unit_mode`, as one chunk."""
 
-    # Entries observed more than once are merged into one, with the mean of their clamped values.
+    # Entries observed more than once are merged into one, with the mean of their values,
+    # clamped before that to given bounds, and after it to released ones.
 
     def __init__(
         self,

@@ -248,7 +248,7 @@ def check_same_unit(before: PrivacyReport, neighbours: str, *, grouped: bool) ->
         )
 
 
-def warnings_of_persons(before: PrivacyReport) -> tuple[Warning, ...]:
+def warnings_of_returning_persons(before: PrivacyReport) -> tuple[Warning, ...]:
     """Warning, at the second batch of persons, that nobody can check whose rows it has."""
     # Reports of several batches compose in parallel: the second one has warned.
     if before.unit != "person" or before.composition.kind == "parallel":

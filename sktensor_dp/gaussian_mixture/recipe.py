@@ -134,8 +134,9 @@ def release_mixture(
     """Release a start, half of the EM steps, gains that choose the number of groups, and the rest.
 
     After a quarter of the steps spare groups are merged or left out. For one group releases of
-    means that clip no complete row take the place of the second half. `second` are released
-    moments; with `counts_cells` observed cells of each chosen group are counted before that half.
+    means that clip no complete row below `data_norm` take the place of the second half. `second`
+    are released moments; with `counts_cells` observed cells of each chosen group are counted before
+    that half.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2

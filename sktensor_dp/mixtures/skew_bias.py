@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sktensor_dp.mixtures.clipped_rows import clipped_rows
 from sktensor_dp.mixtures.clipping import Clipping
 from sktensor_dp.mixtures.gaussians import Gaussians, whitened_rows
 from sktensor_dp.mixtures.m_step import WhitenedStatistics, gaussians_after_step, moments_of
-from sktensor_dp.mixtures.statistics import clipped_rows
 from sktensor_dp.tensor.arrays import Floats
 
 # Number of points, and the most EM steps on them.

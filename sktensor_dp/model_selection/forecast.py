@@ -8,7 +8,7 @@ from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.forecast import sigma_of_mean
 from sktensor_dp.model_selection.pipeline_steps import parameters_in_words
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.queries.scores import HeldOutScores
+from sktensor_dp.queries.held_out import HeldOutScores
 
 # The larger of two scores that are so many deviations of noise apart wins 19 times in 20.
 APART = 1.645 * math.sqrt(2)

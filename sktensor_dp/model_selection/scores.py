@@ -41,8 +41,8 @@ from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.held_out import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.query import SCORE
-from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.tensor.arrays import Floats
 
 # Public probability of each word that a vocabulary lacks, about that of a rare word of a language.

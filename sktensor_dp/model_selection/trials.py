@@ -44,7 +44,7 @@ from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection_cost import secret_trials
-from sktensor_dp.queries.scores import HeldOutScores
+from sktensor_dp.queries.held_out import HeldOutScores
 
 
 @dataclass(frozen=True, eq=False)

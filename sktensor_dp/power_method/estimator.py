@@ -580,7 +580,7 @@ class PrivateTensorPowerMethod(
         if earlier is None:
             expected = base.warnings_of_cap(self.n_components, batch.n_features)
         elif not paid_by_earlier_batch:
-            expected = inputs.warnings_of_persons(earlier)
+            expected = inputs.warnings_of_returning_persons(earlier)
         with self._session(
             batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch,
             expected=expected,

@@ -14,11 +14,11 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     entries,
     expected_counts,
     gradients,
+    held_out,
     mixtures,
     norm_histogram,
     person_entries,
     samples,
-    scores,
     texts,
     topic_shares,
 )

@@ -13,14 +13,14 @@ from sktensor_dp.data.samples import SampleChunk
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import sum_over_rows
 from sktensor_dp.mixtures import defaults, gaussians
+from sktensor_dp.mixtures.clipped_rows import ClippedRows, clipped_rows
 from sktensor_dp.mixtures.clipping import Scales
-from sktensor_dp.mixtures.statistics import ClippedRows, clipped_rows
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL
 from sktensor_dp.queries.query import RADIUS, Bounded, Norms, Signed, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, symmetric_to_coordinates
 
-RowIndex = slice | Integers  # of a chunk
+ChunkRows = slice | Integers  # of a chunk
 # Largest whitener times radius, and largest logarithm of weight times density: squares stay finite.
 LARGEST_WHITENED, LARGEST_LOG = 1e50, 1e5
 LIMITS = (1e-3, 1e6)
@@ -176,7 +176,7 @@ class MixtureStatistics(Bounded):
                 sums[:, 1 + q :] += (of_block[:, :1, None] * frame.filled).reshape(k, -1)
         return sums
 
-    def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[RowIndex, "RowFrame"]]:
+    def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[ChunkRows, "RowFrame"]]:
         """Yield blocks of rows of the slice `part`: of the same observed cells, or filled ones."""
         observed = chunk.observed
         whole = RowFrame(self.whiteners, self.log_scales, self.limit)
@@ -199,7 +199,7 @@ class MixtureStatistics(Bounded):
         filled = self._mean * np.eye(self.width) - mean * seen.projectors
         return RowFrame(seen.whiteners, seen.log_scales, limit, filled)
 
-    def clipped_rows(self, chunk: SampleChunk, rows: RowIndex, frame: "RowFrame") -> ClippedRows:
+    def clipped_rows(self, chunk: SampleChunk, rows: ChunkRows, frame: "RowFrame") -> ClippedRows:
         """Clipped whitened rows, and their responsibilities."""
         X, observed = scaled_rows(chunk, rows, self.guard_radius), observed_of(chunk, rows)
         if self.fill is not None and observed is not None:
@@ -208,7 +208,7 @@ class MixtureStatistics(Bounded):
         slopes = np.zeros(whitened.shape[1:]) if self.slopes is None else self.slopes
         return clipped_rows(whitened, frame.log_scales, frame.limit, slopes)
 
-    def _signs(self, chunk: SampleChunk, rows: RowIndex, whitened: ClippedRows) -> ClippedRows:
+    def _signs(self, chunk: SampleChunk, rows: ChunkRows, whitened: ClippedRows) -> ClippedRows:
         """Signs of cells, of the length of the limit, in the place of whitened rows."""
         observed, size = observed_of(chunk, rows), self.limit / math.sqrt(self.width)
         signs = np.full(whitened.clipped.shape[1:], -size)
@@ -312,7 +312,7 @@ class RowFrame:
     filled: Floats | None = None  # (k, q, q), or (1, q, q): added to yy' of each row
 
 
-def scaled_rows(chunk: SampleChunk, rows: RowIndex, radius: float) -> Any:
+def scaled_rows(chunk: SampleChunk, rows: ChunkRows, radius: float) -> Any:
     """Rows of a chunk, those longer than `radius` scaled down to it; missing cells are 0."""
     X = chunk.X[rows]
     scales = chunk.scales(radius)[rows]
@@ -321,6 +321,6 @@ def scaled_rows(chunk: SampleChunk, rows: RowIndex, radius: float) -> Any:
     return X * scales[:, None]
 
 
-def observed_of(chunk: SampleChunk, rows: RowIndex) -> NDArray[np.bool_] | None:
+def observed_of(chunk: SampleChunk, rows: ChunkRows) -> NDArray[np.bool_] | None:
     """Mask of the observed cells of some rows; None where none is missing."""
     return None if chunk.observed is None else chunk.observed[rows]

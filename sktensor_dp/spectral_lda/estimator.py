@@ -29,7 +29,7 @@ from sktensor_dp.estimator.inputs import (
     check_same,
     check_same_unit,
     precision_of,
-    warnings_of_persons,
+    warnings_of_returning_persons,
 )
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
@@ -127,7 +127,7 @@ class PrivateSpectralLDA(
         Topics, those of the largest share first; rows are distributions over words.
     topic_prior_ : ndarray of shape (n_components_,)
         Dirichlet parameters of topics; divided by their sum (1 with ``doc_topic_prior=0``), shares
-        of topics in the *words*: a document weighs as much as it has words, up to ``clip_norm_``,
+        of topics in the *words*: a document weighs as much as it has words, up to a limit,
         and a group as much as the mean of its documents. Where long documents have other topics
         than short ones, shares of documents differ; nothing released tells these.
     components_std_ : ndarray of shape (n_components_, n_features)
@@ -160,7 +160,9 @@ class PrivateSpectralLDA(
         Mean number of tokens of a document as released: with noise, and clipped; if pairs of all
         words were released, documents of fewer than three tokens count as if they had none.
     clip_norm_ : dict
-        Limits in force, public or released.
+        Limits on norms of counts and moments, public or released. With Gaussian noise EM
+        steps take half of the limit on counts, and less for groups, unless moments are fitted
+        jointly.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -680,7 +682,7 @@ class PrivateSpectralLDA(
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         columns = column_attributes(self)
         frequencies = self._public_frequencies(batch.n_features, columns)
-        expected = warnings_of_persons(self.privacy_report_)
+        expected = warnings_of_returning_persons(self.privacy_report_)
         with self._session(batch, plan, ticket=stream.ticket, expected=expected) as ask:
             fitted = fit_em_step(
                 ask, stream, self.clip_norm_, frequencies,

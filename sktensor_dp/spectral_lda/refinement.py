@@ -90,9 +90,9 @@ def release_steps(
 ) -> FittedTopics:  # fmt: skip
     """Make the planned EM steps from `start`; each releases expected counts.
 
-    `frequencies` are those of words as released, `clip` is the limit on counts. A single topic,
-    with noise, needs no steps: a fit that asked for one, or begins a stream, releases it once at
-    the budget of all steps; other fits give that budget back.
+    `frequencies` are those of words as released, `clip` the limit on counts, of which steps can
+    take a part. A single topic, with noise, needs no steps: a fit that asked for one, or begins a
+    stream, releases it once at the budget of all steps; other fits give that budget back.
     """
     is_noisy = frequencies.sigma > 0
     # What counts of each word are divided by before clipping; None for nothing.

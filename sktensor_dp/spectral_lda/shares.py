@@ -113,8 +113,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     hidden_ : ndarray of shape (n_values,)
         True where noise hides how many texts there are.
     texts_per_person_ : float
-        Bound on the Euclidean norm of what one unit adds to all topics and groups, as a number of
-        texts: 1 of documents; of persons given or released.
+        Bound on the Euclidean norm, with ``delta=0`` on the sum, of what one unit adds to all
+        topics and groups, as a number of texts: 1 of documents; of persons given or released.
     spread_ : float
         Factor of the variance by chance where persons write several texts: mean square of their
         numbers of texts over the mean, from 1 to `texts_per_person_`; the latter if it was given.

@@ -1,6 +1,7 @@
 """Topic proportions and likelihood of documents under given topics, in blocks of rows.
 
-The E step of a fit, in single precision, is in queries/mean_field.py.
+The E step of a fit is in queries/mean_field.py, in single precision; where documents have one topic
+each it is `topic_posterior`.
 """
 
 from collections.abc import Iterator

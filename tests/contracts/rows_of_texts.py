@@ -12,9 +12,9 @@ from sktensor_dp.data.labels import checksums
 from sktensor_dp.data.sums import SUM_SLACK
 from sktensor_dp.data.texts import WordCounts
 from sktensor_dp.data.units import Units
+from sktensor_dp.queries.held_out import HeldOutChunk, HeldOutScores, MatchingRows
 from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.query import UnitCount
-from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores, MatchingRows
 from sktensor_dp.queries.texts import (
     N_BUCKETS,
     VOTE,

@@ -39,7 +39,7 @@ from sktensor_dp.estimator import scoring
 from sktensor_dp.model_selection.scores import RowScores, row_by_row
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.held_out import HeldOutChunk, HeldOutScores
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),

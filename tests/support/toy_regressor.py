@@ -7,7 +7,7 @@ from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import FitResult, PrivateEstimatorMixin
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.held_out import HeldOutChunk, HeldOutScores
 
 NAME = "held_out_scores"
 
