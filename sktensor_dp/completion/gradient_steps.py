@@ -36,8 +36,8 @@ class GradientDescent:
         self._residual = (2 * self._half * ASSUMED.residual) ** 2
         shape, rng = self._index_set.shape, options.random_state
         self._factors = [
-            unit_mean_square(rng.standard_normal((n, r)))[0]
-            for n, r in zip(shape, self._ranks, strict=True)
+            unit_mean_square(rng.standard_normal((len(counts), r)) * (counts > 0)[:, None])[0]
+            for counts, r in zip(self._index_set.counts, self._ranks, strict=True)
         ]
         full_core = options.full_core
         self._core = rng.standard_normal(self._ranks) * self._half if full_core else None

@@ -73,8 +73,12 @@ def test_without_components_features_are_0_as_the_warning_says(model, perturbati
     assert not fitted.transform(X0).any()
 
 
-def test_steps_of_descent_count_as_iterations():
-    assert build(perturbation="gradient", max_iter=5).fit(X0, Y0).n_iter_ == 5
+def test_steps_of_descent_count_as_iterations_and_leave_rows_never_observed_at_0():
+    seen = X0[:, 1] > 0
+    fitted = build(perturbation="gradient", max_iter=1).fit(X0[seen], Y0[seen])
+    assert fitted.n_iter_ == 1
+    assert fitted.factors_[1][1:].any()
+    assert not fitted.factors_[1][0].any()
 
 
 def test_a_core_is_called_slow_only_where_a_fit_solves_for_it():
