@@ -627,4 +627,5 @@ def read_ratings(run: Run, **reading_options: object) -> tuple[list[str], Any]:
     options = run.options
     columns = [(options.item, "item"), (options.rating, "numbers")]
     cells, values = run.columns(columns, **reading_options)
-    return list(map(listed_name, cells)), values
+    names = {cell: listed_name(cell) for cell in set(cells)}
+    return [names[cell] for cell in cells], values

@@ -118,8 +118,7 @@ def as_cell(text: str) -> str:
 
 def from_cell(cell: str) -> str:
     """Text of a cell without the mark that `as_cell` may have added."""
-    formula = FORMULA.match(cell)
-    return cell[1:] if formula and formula[1] else cell
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def read_columns(

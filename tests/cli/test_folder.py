@@ -469,7 +469,6 @@ BY = ("--by", "author", "--by-values", "author1,author2", "--epsilon", 8, "--any
 # What a run of topics left, options of the next one (after --by those of the first are not given),
 # the models that it does not pay for, and why it is refused, if it is.
 LEFT = [
-    ("nothing", (), "", ""),
     ("words", (), "words.model", ""),
     ("words", ("--epsilon", 1), "", f"{STOPPED}epsilon: 2) the command goes on from"),
     ("words", ("--stop-words", "none"), "", f"{STOPPED}stop words: not given)"),
@@ -491,6 +490,7 @@ LEFT = [
 ]  # fmt: skip
 # The same where hardly anything else decides.
 LEFT_AT_NIGHT = [
+    ("nothing", (), "", ""),
     ("words", ("--anyway",), "words.model", ""),
     ("words", ("--epsilon", 1, "--topics", 3), "", f"{STOPPED}epsilon: 2)"),
     ("all", ("--anyway",), "", FINISHED),  # one consent is not another

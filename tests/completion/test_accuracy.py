@@ -155,6 +155,4 @@ def test_units_of_measurement_do_not_matter(kind, way):
         parts = [model.predict(X), own, [model.mean_], *model.biases_]
         return np.concatenate([*parts, *model.bias_errors_]) / width
 
-    known = at_width(1.0)
-    for width in (2.0**-165, 2.0**164):
-        np.testing.assert_allclose(at_width(width), known, atol=1e-6)
+    np.testing.assert_allclose(at_width(2.0**-165), at_width(2.0**164), atol=1e-6)

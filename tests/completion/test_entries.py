@@ -3,6 +3,7 @@
 import re
 import warnings
 from contextlib import nullcontext
+from itertools import product
 
 import numpy as np
 import pytest
@@ -23,6 +24,14 @@ from sktensor_dp.tensor.normal_equations import posterior_rows
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 nightly = pytest.mark.nightly
 all_models = pytest.mark.parametrize("model", MODELS)
+# What persons share is the same for both models.
+all_ways = pytest.mark.parametrize(
+    ("perturbation", "model"),
+    [
+        *product(PERTURBATIONS, MODELS), ("slice", PrivateCPCompletion),
+        pytest.param("slice", PrivateTuckerCompletion, marks=nightly),
+    ],
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
@@ -107,13 +116,12 @@ def test_reports_count_the_components_that_ranks_allow(options, most):
     assert f"Components found: {fitted.n_components_} of {most}." in fitted.privacy_report_.notes
 
 
-@all_models
+@all_ways
 @pytest.mark.parametrize(
     "shape",
     [(5, 4, 6, 3), *(pytest.param(s, marks=nightly) for s in ((12, 9), (9, 8, 6)))],
     ids=str,
 )
-@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
 def test_any_number_of_modes(shape, perturbation, model):
     X, y, _ = table(shape)
     options = {"perturbation": perturbation}
@@ -144,8 +152,7 @@ def test_features_add_up_to_predictions():
     np.testing.assert_allclose(fitted.predict(X0), offsets + fitted.transform(X0).sum(axis=1))
 
 
-@all_models
-@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
+@all_ways
 def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
     options = {"unit_mode": 0} if perturbation == "slice" else {"perturbation": perturbation}
     options |= {"epsilon": 30.0, "bounds": (-40, 40), "shape": (10, 8, 9)}

@@ -258,7 +258,7 @@ def test_fewer_entries_than_units_are_never_forecast_to_do_as_well(model):
     ],
 )  # fmt: skip
 def test_biases_err_as_forecast_of_few_entries_and_of_further_modes(shared, each, delta, seed):
-    rng, n = np.random.default_rng(seed), 20_000 if each < 10 else 10_000
+    rng, n = np.random.default_rng(seed), 20_000 if each < 10 else 4000
     n_with = min(int(each * n), n)  # one of each unit, and further ones of any
     units = np.append(np.arange(n_with), rng.integers(0, n_with, int(each * n) - n_with))
     rows = rng.integers(0, shared, (len(units), len(shared)))

@@ -10,9 +10,12 @@ from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.queries.laws import PIECEWISE
 
-# A law in one dimension takes as many draws one by one.
-SLOW = "spherical laplace, 1 of 3 dimensions"
-AT_NIGHT = [pytest.param(row, marks=[pytest.mark.nightly] * (row.name == SLOW)) for row in ROWS]
+# A law in one dimension takes as many draws one by one; others are drawn by day at other numbers.
+SLOW = {
+    "spherical laplace, 1 of 3 dimensions", "spherical laplace, 30 of 60 dimensions",
+    "gaussian pair masses, weight 1", "laplace pair masses, weight 1",
+}  # fmt: skip
+AT_NIGHT = [pytest.param(row, marks=[pytest.mark.nightly] * (row.name in SLOW)) for row in ROWS]
 
 
 @pytest.mark.parametrize("row", AT_NIGHT, ids=[row.name for row in ROWS])

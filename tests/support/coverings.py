@@ -47,14 +47,14 @@ def _completed(row, axes, possible, missing, strength, rng):
     if not left:
         return row
     name = left[rng.integers(len(left))]
-    values = list(rng.permutation(axes[name]))
+    values = [axes[name][place] for place in rng.permutation(len(axes[name]))]
     parts = list(combinations(row.items(), strength - 1))
 
     def added(value):
         own = (name, value)
         return sum(frozenset((*part, own)) in missing for part in parts)
 
-    for value in sorted(map(str, values), key=added, reverse=True):
+    for value in sorted(values, key=added, reverse=True):
         found = _completed({**row, name: value}, axes, possible, missing, strength, rng)
         if found is not None:
             return found
