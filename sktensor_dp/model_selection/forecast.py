@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sktensor_dp.checks.display import counted
+from sktensor_dp.checks.display import Table, TableDisplay, counted, plain
 from sktensor_dp.estimator.forecast import sigma_of_mean
 from sktensor_dp.model_selection.pipeline_steps import parameters_in_words
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -12,6 +12,7 @@ from sktensor_dp.queries.held_out import HeldOutScores
 
 # The larger of two scores that are so many deviations of noise apart wins 19 times in 20.
 APART = 1.645 * math.sqrt(2)
+HEAD = ("of trials", "expected")
 
 
 def sigma_of_score(
@@ -57,8 +58,8 @@ class ScoreForecast:
         )
 
 
-@dataclass(frozen=True)
-class SearchForecast(ScoreForecast):
+@dataclass(frozen=True, repr=False)
+class SearchForecast(TableDisplay, ScoreForecast):
     """Noise of a search's scores, chances of its number of trials, and what a trial can show.
 
     Attributes
@@ -67,6 +68,8 @@ class SearchForecast(ScoreForecast):
         Units that the score of a trial is a mean over.
     score_sigma, width : float
         Standard deviation of the noise of a trial's score, and width of the score's bounds.
+    epsilon, delta : float
+        Charge of the whole search.
     fit_epsilon : float
         Epsilon of a fit in a trial, at the search's delta.
     n_fitted : int
@@ -78,9 +81,11 @@ class SearchForecast(ScoreForecast):
         completion, whether it finds components, if asked for any. Empty where there is none, or
         the number of columns or the shape is unknown; of many candidates some.
     assumed : tuple of str
-        Sentences on what these forecasts assume of the data.
+        Sentences on what these forecasts assume of the data, with the candidates they are for.
     """
 
+    epsilon: float
+    delta: float
     fit_epsilon: float
     n_fitted: int
     stop: float
@@ -93,31 +98,30 @@ class SearchForecast(ScoreForecast):
         verdicts = {verdict for _, verdict in self.verdicts}
         return bool(verdicts) and verdicts <= {"likely too few", "too few", "likely no components"}
 
-    def __str__(self) -> str:
-        sentences = [
-            f"Each trial fits {counted(self.n_fitted, 'unit')} at epsilon {self.fit_epsilon:.3g} "
-            f"and scores {self.n_scored:,}.",
-            f"Of two candidates the better one wins 19 times in 20 if their scores differ by "
-            f"{self.told_apart:.2g}, of a range of {self.width:.3g}; half as wide score_bounds "
-            "halve that, and what is beyond them is cut.",
-            f"With a chance of {self.stop:.0%} there is one trial alone.",
-        ]
+    def _table(self) -> Table:
+        """Charge, trials, least difference of scores, and candidates by their verdict."""
+        units = counted(self.n_fitted + self.n_scored, "unit")
+        delta = f" at delta {plain(self.delta)}" if self.delta else ""
+        rows = [
+            ("trials", f"{1 / self.stop:.3g} on average, in {self.stop:.0%} of searches one alone"),
+            ("fitted units", f"{self.n_fitted:,}, at epsilon {self.fit_epsilon:.3g}"),
+            ("scored units", f"{self.n_scored:,}, with noise of deviation {self.score_sigma:.2g}"),
+            ("told apart", f"in 19 of 20, if {self.told_apart:.2g} apart, of a range of "
+                           f"{self.width:.3g}"),
+        ]  # fmt: skip
         for verdict in dict.fromkeys(verdict for _, verdict in self.verdicts):
-            sentences.append(f"Forecast of a trial's fit: {verdict} for {self._named(verdict)}.")
-        sentences += self.assumed
+            said = [parameters_in_words(one) for one, of_it in self.verdicts if of_it == verdict]
+            rows += zip([verdict, *[""] * (len(said) - 1)], said, strict=True)
+        notes = [
+            "Told apart: the better of two candidates wins. Half as wide score_bounds halve the "
+            "noise, and cut what is beyond them."
+        ]
         if self.is_noise or self.shows_nothing:
             why = "Noise decides" if self.is_noise else "No trial shows what it is asked for"
             other = ", tighter score_bounds" if self.is_noise else ", other forecast_options"
-            sentences.append(
+            notes.append(
                 f"{why}: choose on public data, or search with more units{other}, a larger "
                 "epsilon or fewer trials."
             )
-        return " ".join(sentences)
-
-    def _named(self, verdict: str) -> str:
-        """Candidates of a verdict, by their parameters."""
-        candidates = []
-        for params, verdict_of in self.verdicts:
-            if verdict_of == verdict:
-                candidates.append(parameters_in_words(params))
-        return "; ".join(candidates)
+        title = f"Search of {units}, charged once: epsilon {self.epsilon:.4g}{delta}."
+        return Table(title, HEAD, rows, [*notes, *self.assumed], HEAD)

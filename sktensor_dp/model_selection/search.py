@@ -62,6 +62,7 @@ from sktensor_dp.model_selection.pipeline_steps import (
     checked_distributions,
     checked_rows,
     configured,
+    parameters_in_words,
     private_steps,
     steps_of,
     tried_steps,
@@ -313,7 +314,7 @@ class PrivateSearchCV(
             expected = self._forecast(request, number, trials.bounds, trials.n_features)
             if (expected.is_noise or expected.shows_nothing) and not self.anyway:
                 raise NotEnoughDataError(
-                    f"{expected} Nothing was charged. To search all the same: "
+                    f"{expected}\nNothing was charged. To search all the same: "
                     "PrivateSearchCV(..., anyway=True)."
                 )
         column = column_of_units(request.last, X, groups)
@@ -446,7 +447,7 @@ class PrivateSearchCV(
         candidates = candidates_of(request.distributions, most_candidates)
         verdicts, n_fitted = [], max(n_units - n_scored, 1)
         options = {**request.last._public_facts().guesses, **(self.forecast_options or {})}
-        assumed: dict[str, None] = {}  # sentences, in their order
+        assumed: dict[str, list[str]] = {}  # candidates by sentence, in their order
         for params in candidates:
             model = configured(self.estimator, params, np.random.RandomState(0))
             steps = private_steps(model)
@@ -460,11 +461,16 @@ class PrivateSearchCV(
             if (expected := last._forecast_verdict(n_fitted, columns, **options)) is not None:
                 verdict, sentences = expected
                 verdicts.append((params, verdict))
-                assumed |= dict.fromkeys(sentences)
+                for sentence in sentences:
+                    assumed.setdefault(sentence, []).append(parameters_in_words(params))
+        n_all = len(verdicts)
         return SearchForecast(
             n_scored, sigma_of_score(request.cost, n_scored, bounds, request.neighbours),
-            bounds[1] - bounds[0], request.cost.epsilon_at(request.delta), n_units - n_scored,
-            request.stop, tuple(verdicts), tuple(assumed),
+            bounds[1] - bounds[0], float(self.epsilon), request.delta,
+            request.cost.epsilon_at(request.delta), n_units - n_scored, request.stop,
+            tuple(verdicts),
+            tuple(said if len(of) == n_all else f"{'; '.join(of)}: {said}"
+                  for said, of in assumed.items()),
         )  # fmt: skip
 
     def _check_budget(self, request: Request) -> None:

@@ -31,6 +31,7 @@ from sktensor_dp import (
     make_private_scorer,
     scale_by_ranges,
 )
+from sktensor_dp.checks.display import plain
 from sktensor_dp.model_selection import pipeline_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -242,7 +243,7 @@ def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(epsilon)
     search = topics(epsilon=epsilon, accountant=budget, n_trials=1.0)
     expected = search.forecast(len(COUNTS), n_features=COUNTS.shape[1])
     if expected.is_noise:
-        with pytest.raises(NotEnoughDataError, match=r"Noise decides.*anyway=True"):
+        with pytest.raises(NotEnoughDataError, match=r"(?s)Noise decides.*anyway=True"):
             search.set_params(anyway=False).fit(COUNTS)
         assert budget.entries == ()
     assert expected.is_noise == (epsilon < INF)
@@ -283,7 +284,9 @@ def test_trials_that_show_nothing_are_told_before_the_charge(model, name, X, n_f
     assert {verdict for _, verdict in expected.verdicts} == {"too few"}
     assert "assumed to have about 100 tokens each (document_length=" in str(expected)
     assert n_features is None or "with groups= documents are persons" in str(expected)
-    with pytest.raises(NotEnoughDataError, match=f"few for {name}=20; {name}=30|but there are 320"):
+    with pytest.raises(
+        NotEnoughDataError, match=f"too few +{name}=20\n +{name}=30\n|but there are 320"
+    ):
         search.fit(X)
     assert budget.entries == ()
 
@@ -296,7 +299,16 @@ def test_trials_that_show_nothing_are_told_before_the_charge(model, name, X, n_f
 ])  # fmt: skip
 def test_searches_say_what_forecasts_of_fits_assume(model, asked, assumed):
     assert assumed in str(model.forecast(*asked))
-    assert assumed in str(bounded(model, {}).forecast(*asked))
+    search = bounded(model, {})
+    forecast = search.forecast(*asked)
+    assert assumed in str(forecast)
+    charge, head, *lines = str(forecast).splitlines()  # a table, a line for each number
+    assert charge == f"Search of 4,000 units, charged once: epsilon {forecast.epsilon:g}" + (
+        f" at delta {plain(forecast.delta)}." if forecast.delta else "."
+    )
+    assert head.split()[-1] == "expected"
+    assert [line.split()[0] for line in lines[:4]] == ["trials", "fitted", "scored", "told"]
+    assert max(map(len, lines[:5])) <= 80
 
 
 def test_ranks_that_no_trial_can_show_are_told_before_the_charge():
@@ -305,7 +317,7 @@ def test_ranks_that_no_trial_can_show_are_told_before_the_charge():
     expected = search.forecast(20)
     assert expected.verdicts == (({"rank": 3}, "likely no components"),)
     assert not expected.is_noise
-    with pytest.raises(NotEnoughDataError, match="likely no components for rank=3"):
+    with pytest.raises(NotEnoughDataError, match=r"likely no components +rank=3\n"):
         search.fit(CELLS, RATINGS)
     assert budget.entries == ()
     many = entries(unit_mode=0, shape=(20_000, 100))

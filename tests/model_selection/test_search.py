@@ -278,7 +278,6 @@ def test_warnings_are_those_of_fits_of_one_trial():
     talking.param_distributions = {"data_norm": Talkative()}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", "Each trial fits")
         for _ in range(4):
             PrivateSearchCV(Warned(), {"shift": SHIFTS}).fit(*targets())
         assert [str(told.message) for told in caught] == ["little was found"] * 4
