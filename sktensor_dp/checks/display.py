@@ -8,6 +8,7 @@ from typing import Any
 Row = Sequence[str]
 # Columns of costs; a release has a value in those of its kind of noise.
 COSTS = ("mu", "epsilon", "delta")
+WIDTH = 80  # of a terminal, in characters
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,17 @@ class Table:
     rows: Sequence[Row]  # cells
     notes: Sequence[str] = ()  # what else is to be said, below
     left: Collection[str] = ()  # columns of words; those of numbers stand to the right
+
+    @property
+    def widths(self) -> list[int]:
+        """Number of characters of each column."""
+        columns = zip(self.head, *self.rows, strict=True)
+        return [max(map(len, map(printable, column))) for column in columns]
+
+    @property
+    def fits(self) -> bool:
+        """True if a terminal shows all columns side by side."""
+        return sum(self.widths) + 2 * (len(self.head) - 1) <= WIDTH
 
 
 class TableDisplay:
@@ -49,18 +61,34 @@ def cell(name: str, value: object) -> str:
 
 
 def as_text(table: Table) -> str:
-    """Format a table; names from a file can neither control the terminal nor forge lines."""
+    """Format a table; names from a file can neither control the terminal nor forge lines.
+
+    Columns of numbers beyond a screen's width follow below, beside the first column again.
+    """
     head, left = table.head, table.left
-    cells = [list(map(printable, row)) for row in (head, *table.rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    cells, widths = [list(map(printable, row)) for row in (head, *table.rows)], table.widths
     lines = [printable(table.title)]
-    for row in cells:
-        padded = [
-            cell.ljust(width) if name in left else cell.rjust(width)
-            for name, cell, width in zip(head, row, widths, strict=True)
-        ]
-        lines.append("  ".join(padded).rstrip())
+    for block in _blocks(widths, can_part={*left} <= {*head[:1]}):
+        for row in cells:
+            padded = [
+                row[place].ljust(widths[place]) if head[place] in left
+                else row[place].rjust(widths[place])
+                for place in block
+            ]  # fmt: skip
+            lines.append("  ".join(padded).rstrip())
     return "\n".join([*lines, *map(printable, table.notes)])
+
+
+def _blocks(widths: Sequence[int], *, can_part: bool) -> list[list[int]]:
+    """Places of columns that stand side by side: all, unless they `can_part` and are too wide."""
+    blocks, width = [[0]], widths[0]
+    for place, own in enumerate(widths[1:], start=1):
+        width += 2 + own
+        if can_part and width > WIDTH and len(blocks[-1]) > 1:
+            blocks.append([0])
+            width = widths[0] + 2 + own
+        blocks[-1].append(place)
+    return blocks
 
 
 def finite(value: object) -> Any:

@@ -1,7 +1,6 @@
 """Tables of topics that a run shows and writes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,12 @@ import numpy as np
 from sktensor_dp.checks.display import Table
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.recipe import SHORT
-from sktensor_dp.spectral_lda.share_tables import columns_of, columns_of_differences
+from sktensor_dp.spectral_lda.share_tables import (
+    TITLE,
+    columns_of,
+    columns_of_differences,
+    text_on_screen,
+)
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.topic_page.page import Topic, meaning_of_share
 
@@ -70,10 +74,9 @@ def all_words(
     return [head, *([word, *row] for word, row in zip(names, probabilities, strict=True))]
 
 
-def groups_on_screen(shares: TopicShares, file: str) -> Table:
+def groups_on_screen(shares: TopicShares, file: str) -> str:
     """Shares of topics by group in the texts of a `file`."""
-    table = shares._table()
-    return replace(table, title=f"{file}: {table.title[0].lower()}{table.title[1:]}")
+    return text_on_screen(shares, f"{file}: {TITLE[0].lower()}{TITLE[1:]}")
 
 
 def shares_by_group(shares: TopicShares, file: str) -> list[list[object]]:

@@ -536,8 +536,7 @@ class Topics(Run):
         of_topics = as_text(topics_on_screen(title, self._topics, self.unit, on_short(model)))
         if not self._has_groups():
             return [of_topics, *[AS_MANY] * (model.n_components_seen_ == model.n_components)]
-        of_groups = groups_on_screen(self.models["shares"], self.file_name)
-        return [of_topics, "", as_text(of_groups)]
+        return [of_topics, "", groups_on_screen(self.models["shares"], self.file_name)]
 
     def for_officer(self) -> str:
         """Say how many topics there are, and of how many groups their shares can be seen."""

@@ -1,11 +1,12 @@
 """Readable shares of topics by group: tables, and what intervals leave out."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from sktensor_dp.checks.display import Table, counted
+from sktensor_dp.checks.display import Row, Table, as_text, counted
 from sktensor_dp.spectral_lda.share_differences import Comparison, comparisons
 
 # Marks of topics by their visibility.
@@ -19,7 +20,10 @@ MERGED = (
     "shares, their differences and intervals are of all of these together. More topics "
     "(--topics; n_components in Python) may part them."
 )
+TITLE = "Average shares of topics, by group, in texts with a word of these"
 MOST_PRINTED = 6  # comparisons: each two of four groups
+MOST_LISTED = 12  # clear differences, where there are more comparisons
+HEAD = ("within (90%)", "of what")
 IN_TABLES = "are in topic_differences.csv of the command, and in difference_table() in Python"
 CLEAR = (
     "! differs clearly: nine times in ten all that are marked so do. {} Shares add up to 100%: "
@@ -50,40 +54,79 @@ OF_KEPT_WORDS = (
 )
 
 
-def table_on_screen(shares: Any) -> Table:
-    """Intervals of the shares, and what they leave out."""
+def table_on_page(shares: Any) -> Table:
+    """Intervals of the shares and their differences, and what they leave out."""
+    differences = comparisons(shares, 0.9)
+    printed = _printed(differences)
+    head, rows = _shares_by_group(shares)
+    rows += [(one.name, "", *_ends(one)) for one in printed]
+    notes = [*_on_comparisons(differences, printed), *_on_shares(shares)]
+    return Table(TITLE, head, rows, notes, head[:1])
+
+
+def text_on_screen(shares: Any, title: str = TITLE) -> str:
+    """Tables of a page in 80 columns; of many clear differences the largest, one a line."""
+    table = table_on_page(shares)
+    n, differences = len(shares.values), comparisons(shares, 0.9)
+    if len(table.rows) <= n + MOST_PRINTED:
+        return as_text(_longer_down(replace(table, title=title)))
+    largest = sorted(
+        (
+            (-min(abs(low), abs(high)), f"{cell}", f"{one.name}, topic {number}")
+            for one in differences
+            for number, (low, high, clear, cell) in enumerate(
+                zip(one.low, one.high, one.clear, _ends(one), strict=True), start=1
+            )
+            if clear
+        )
+    )
+    listed = [(cell, of_what) for _, cell, of_what in largest[:MOST_LISTED]]
+    said = f"The largest of {len(largest)} clear differences; all {IN_TABLES}."
+    notes = [*_on_comparisons(differences, differences), *_on_shares(shares)]
+    of_shares = _longer_down(Table(title, table.head, table.rows[:n], left=table.left))
+    return "\n".join(map(as_text, (of_shares, Table(said, HEAD, listed, notes, HEAD))))
+
+
+def _longer_down(table: Table) -> Table:
+    """Table with its rows as columns, if it is too wide and these are fewer."""
+    if table.fits or len(table.rows) >= len(table.head):
+        return table
+    head, *rows = zip(table.head, *table.rows, strict=True)
+    return replace(table, head=head, rows=rows, left=head[:1])
+
+
+def _shares_by_group(shares: Any) -> tuple[Row, list[Row]]:
+    """Head and rows of a table of intervals."""
     low, high = shares.interval()
     of_counts = shares._interval_of_counts(0.9)
-    rows = []
+    rows: list[Row] = []
     for row, hidden in enumerate(shares.hidden_):
         group = f"{shares.values[row]}{'*' if hidden else ''}"
         n = " to ".join(f"{end[row]:,.0f}" for end in of_counts)
         ends = zip(low[row], high[row], strict=True)
         rows.append((group, n, *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in ends)))
-    differences = comparisons(shares, 0.9)
-    printed = _printed(differences)
-    rows += [(one.name, "", *_ends(one)) for one in printed]
     marks = [MARKS[visibility] for visibility in shares.visibility_]
     topics = (f"topic {number}{mark}" for number, mark in enumerate(marks, start=1))
-    scaling = on_scaling(shares)
-    head = ("group", "texts, fewer of busy persons" if scaling else "texts", *topics)
-    allows = "noise and chance"
+    return ("group", "texts", *topics), rows
+
+
+def _on_shares(shares: Any) -> list[str]:
+    """Sentences on marks, and on what intervals of shares allow for and leave out."""
+    allows, scaling = "noise and chance", on_scaling(shares)
     if shares.mixing_covariance_ is not None:
         allows = "noise, chance, and errors of topics (differences in proportion)"
-    notes = [*_on_comparisons(differences, printed), *_on_marks(shares)]
-    notes += [
-        f"Within (90%), for {allows}. {ON_MERGED[shares.merged_]} Groups that write more than "
-        "others of a topic that was not found differ in these, too.",
-        _on_topics(shares),
-    ]
     if scaling and shares.texts_per_person == "auto":
         scaling += (
             " Shares of a few texts of each person, drawn at random, avoid that: "
             "docs/how_to/topics_by_group.md."
         )
-    notes += [OF_KEPT_WORDS * shares.private_words_, scaling]
-    said = "Average shares of topics, by group, in texts with a word of these"
-    return Table(said, head, rows, [*filter(None, notes)], ("group",))
+    notes = [
+        *_on_marks(shares),
+        f"Within (90%), for {allows}. {ON_MERGED[shares.merged_]} Groups that write more than "
+        "others of a topic that was not found differ in these, too.",
+        _on_topics(shares), OF_KEPT_WORDS * shares.private_words_, scaling,
+    ]  # fmt: skip
+    return [*filter(None, notes)]
 
 
 def _printed(found: list[Comparison]) -> list[Comparison]:

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.composed import composed
-from sktensor_dp.checks.display import Table, as_text
+from sktensor_dp.checks.display import Table
 from sktensor_dp.checks.frames import is_dask, new_frame, refuse_other_row_order
 from sktensor_dp.checks.parameters import Condition, Constraint, Number, OneOf, shown
 from sktensor_dp.data.counts import ShareChunks
@@ -55,7 +55,8 @@ from sktensor_dp.spectral_lda.share_tables import (
     columns_of,
     columns_of_differences,
     in_brief,
-    table_on_screen,
+    table_on_page,
+    text_on_screen,
 )
 from sktensor_dp.spectral_lda.texts_per_person import PersonBounds, release_person_bounds
 from sktensor_dp.tensor.arrays import Floats, Integers
@@ -597,10 +598,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def __str__(self) -> str:
         """Intervals of the shares; before the fit the parameters."""
-        return as_text(self._table()) if self._fitted_state() else repr(self)
+        return text_on_screen(self) if self._fitted_state() else repr(self)
 
     def _table(self) -> Table:
-        return table_on_screen(self)
+        return table_on_page(self)
 
     @property
     def in_brief(self) -> str:
