@@ -16,7 +16,6 @@ from sktensor_dp import datasets
 from sktensor_dp.checks.display import as_text, counted, rounded_up
 from sktensor_dp.cli.document_shares import TextLabels, name_of, write_shares
 from sktensor_dp.cli.folder import Folder, runs_with
-from sktensor_dp.cli.group_forecast import NOISE_FACTORS, GroupForecast
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.public_lists import (
     FORMS,
@@ -46,8 +45,9 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.private_check import SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.fitted import AS_MANY, on_more
+from sktensor_dp.spectral_lda.group_forecast import GroupForecast
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, OFTEN, most_of
-from sktensor_dp.spectral_lda.share_forecast import FoundTopics, TopicError
+from sktensor_dp.spectral_lda.share_forecast import FoundTopics
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.text.plan import WordForecast
@@ -60,7 +60,6 @@ LENGTH, WORDS = 100, 2000
 # Fraction of the budget for shares of topics by group, with --by; and of its rest for words: topics
 # get what is left.
 BY_FRACTION, WORDS_FRACTION = 0.2, 0.3
-LIKELY_FEW = VERDICTS[2]
 
 
 class Topics(Run):
@@ -285,22 +284,14 @@ class Topics(Run):
         return f"at most {self.options.words:,}"
 
     def verdict(self) -> str:
-        """Verdict of the forecast; "too few" where noise would hide how many texts groups have.
-
-        Where shares by group are added to topics found, it is "likely too few" if noise would hide
-        all shares, "enough" if no interval is wider than the average share, else "may be enough".
-        """
+        """Verdict of the forecast; "too few" where noise would hide how many texts groups have."""
         if self.used.adds:
-            if not self._shows(self._found().noise):
-                return LIKELY_FEW
-            return VERDICTS[0] if self._of_groups().are_narrow else VERDICTS[1]
-        if self._has_groups() and not self._shows(math.sqrt(self.options.topics)):
-            return VERDICTS[-1]
+            return self._of_groups().verdict
+        if self._has_groups():
+            least = math.sqrt(self.options.topics)  # for numbers of texts
+            if not self.models["shares"].shows(self.n_units, least, self.unit == "person"):
+                return VERDICTS[-1]
         return super().verdict()
-
-    def _shows(self, factor: float) -> bool:
-        """Return True if shares by group, or numbers of texts, are above noise of this `factor`."""
-        return self.models["shares"].shows(self.n_units, factor, self.unit == "person")
 
     def forecast(self) -> Any:
         """Forecast of topics of the words that the vocabulary is expected to have."""
@@ -360,12 +351,9 @@ class Topics(Run):
         """Forecast of topics, of words unless they are public, and of shares by group if asked."""
         of_groups = []
         if self._has_groups():
-            expected = self._of_groups()
-            k = len(expected.topics) if self.used.adds else self.options.topics
-            verdict = self.verdict() if self.used.adds else ""
-            # A run that goes on warns of it, and one that stops says why.
-            doubt = self._doubt() if verdict and self.options.forecast else ""
-            of_groups = [expected.in_words(k, verdict, doubt), *self._listed_groups.doubts()]
+            # A run that goes on warns of doubts, and one that stops says why.
+            expected = self._of_groups().in_words(doubts=bool(self.options.forecast))
+            of_groups = [expected, *self._listed_groups.doubts()]
         if self.used.adds:  # topics are those of an earlier run
             return [self.models["topics"].in_brief, *of_groups]
         of_words = [] if self._public_words else [self._forecast_of_words().in_brief(self.unit)]
@@ -417,14 +405,14 @@ class Topics(Run):
 
     def _of_groups(self) -> GroupForecast:
         """Forecast of shares by group, of the topics found or of those asked for."""
+        shares, for_persons = self.models["shares"], self.unit == "person"
         if self.used.adds or self._topics:
-            topics = self._found().seen
-        else:
-            share = 1 / self.options.topics
-            deviation = math.sqrt(share * (1 - share))
-            # Topics that share words blur noise and chance alike.
-            topics = [TopicError(factor, factor * deviation) for factor in NOISE_FACTORS]
-        return GroupForecast(self.models["shares"], topics, self.n_units, self.unit == "person")
+            return GroupForecast.of_found(
+                shares, self._found(), self.n_units, for_persons=for_persons
+            )
+        return GroupForecast.before_fit(
+            shares, self.options.topics, self.n_units, for_persons=for_persons
+        )
 
     def _found(self) -> FoundTopics:
         """Topics found, for forecasts of their shares."""
@@ -491,9 +479,10 @@ class Topics(Run):
         none = "no shares by group were made, nor paid for"
         if math.isinf(self._found().noise):
             return f"So {none}; that epsilon is left."
-        why = self._of_groups().why_not(self._found())
+        expected = self._of_groups()
+        why = expected.why_not()
         if self.options.anyway or not why:
-            if doubt := self._doubt():
+            if doubt := expected.doubt:
                 warn(f"{doubt}.", DoubtfulParameterWarning, stacklevel=1)
             return ""
         return (
@@ -503,13 +492,8 @@ class Topics(Run):
 
     def why_not(self) -> str:
         """Say why shares by group of topics found before would say little or nothing; else ""."""
-        why = self._of_groups().why_not(self._found()) if self.used.adds else ""
+        why = self._of_groups().why_not() if self.used.adds else ""
         return why and f"{why}."
-
-    def _doubt(self) -> str:
-        """Say why shares of topics found would say little or nothing, or may; else ""."""
-        expected = self._of_groups()
-        return expected.why_not(self._found()) or expected.on_width()
 
     def on_hidden(self) -> list[str]:
         """Add why shares by group are not made, where noise hides topics or would hide shares."""

@@ -34,11 +34,13 @@ from sktensor_dp.estimator.inputs import (
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.estimator.scoring import warn_of_score
+from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.batch_step import fit_em_step
 from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS, LIMITS
 from sktensor_dp.spectral_lda.fitted import SavedTopics, TopicStream
+from sktensor_dp.spectral_lda.group_forecast import GroupForecast
 from sktensor_dp.spectral_lda.plan import (
     TopicForecast,
     TopicOptions,
@@ -50,6 +52,7 @@ from sktensor_dp.spectral_lda.plan import (
 from sktensor_dp.spectral_lda.public_words import public_frequencies
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
+from sktensor_dp.spectral_lda.share_forecast import FoundTopics
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 from sktensor_dp.topics.inference import (
@@ -648,6 +651,72 @@ class PrivateSpectralLDA(
             self._plan(n_samples, n_features), Question.of(self, **sizes),
             self._given_concentration(), self.delta == 0, self.neighbours,
         )  # fmt: skip
+
+    def forecast_shares(
+        self,
+        n_units: int,
+        n_values: int,
+        *,
+        grouped: bool = False,
+        texts_per_person: float | str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+    ) -> GroupForecast:
+        """Say how wide intervals of :meth:`shares_by` will be, before it is paid for.
+
+        Parameters
+        ----------
+        n_units, n_values : int
+            Number of documents, or of persons if `grouped`, and of public groups. Documents are
+            taken to be spread evenly over these.
+        grouped : bool, default=False
+            True if `groups` will be given.
+        texts_per_person, epsilon, delta : float or "auto", float, float
+            As for :meth:`shares_by`.
+
+        Returns
+        -------
+        GroupForecast
+            It prints a table: of the topics found, once the model is fitted, with a `verdict` and a
+            `doubt`, which is empty if there is none; before the fit of topics of own words and of
+            topics that share most. The command ``sktensor-dp forecast topics`` prints the same.
+            Costs nothing.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is wrong, or the fit protected the other unit.
+        NotEnoughDataError
+            If noise hides all topics of the fitted model, or it has a single one.
+
+        Examples
+        --------
+        >>> from sktensor_dp import PrivateSpectralLDA
+        >>> print(PrivateSpectralLDA(4).forecast_shares(20_000, 2))  # doctest: +ELLIPSIS
+        Shares of topics (25.0% on average) in each of 2 groups, if texts are spread evenly
+        own words  shared words  of what
+        ...
+        """
+        check_sizes(n_units=n_units, n_values=n_values)
+        shares = TopicShares(
+            [*range(n_values)], texts_per_person=texts_per_person, epsilon=epsilon, delta=delta,
+            neighbours=self.neighbours,
+        )  # fmt: skip
+        shares._check_parameters()
+        if not self._fitted_state():
+            self._check_parameters()
+            return GroupForecast.before_fit(shares, self.n_components, n_units, for_persons=grouped)
+        report = self.privacy_report_
+        if (report.unit == "person") != grouped and math.isfinite(report.epsilon):
+            raise ValueError(
+                f"grouped must be {not grouped}: the topics protect each {report.unit}."
+            )
+        found = FoundTopics.of(self)
+        if not found.seen or math.isinf(found.noise):
+            raise NotEnoughDataError(
+                "No topic can be seen above the noise, or there is one alone: shares say nothing."
+            )
+        return GroupForecast.of_found(shares, found, n_units, for_persons=grouped)
 
     def _document_lengths(self, X: object) -> Any:
         """Number of tokens of each document."""

@@ -76,12 +76,16 @@ class ShareForecast(NamedTuple):
     """Noise and intervals that shares by group are expected to have, if texts are spread evenly."""
 
     shares: Any  # TopicShares, not fitted
-    topics: Sequence[TopicError]
+    topics: Sequence[TopicError]  # those found that noise does not hide, or some before a fit
     n_units: float  # infinite where it is private
     for_persons: bool
+    found: FoundTopics | None = None  # None before a fit
+    n_asked: int = 0  # topics asked for, before a fit
 
-    def why_not(self, found: FoundTopics) -> str:
-        """Say why shares of the topics `found` would say nothing, or little; else ""."""
+    def why_not(self) -> str:
+        """Say why shares of the topics found would say nothing, or little; else ""."""
+        if (found := self.found) is None:
+            return ""
         if math.isinf(found.noise):
             return "No topic can be seen above the noise, or there is one alone"
         shares, n_units = self.shares, self.n_units

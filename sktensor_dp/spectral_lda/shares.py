@@ -238,7 +238,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
         if not anyway:
             n_units = math.inf if self._number_is_private else chunks.n_units
-            self._refuse(ShareForecast(self, [], n_units, chunks.grouped), model, confusion)
+            found = FoundTopics.of(model, confusion)
+            self._refuse(ShareForecast(self, found.seen, n_units, chunks.grouped, found), found)
         of_model = {
             "confusion_": confusion, "visibility_": model._visibility(),
             "without_hidden_": without_hidden(model.components_, model.hidden()),
@@ -339,10 +340,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """
         return HIDDEN * factor * self.expected_noise(n_units, grouped, epsilon) < 1
 
-    def _refuse(self, expected: ShareForecast, model: Any, confusion: Floats) -> None:
-        """Raise NotEnoughDataError, uncharged, if shares of the model's topics would say little."""
-        found = FoundTopics.of(model, confusion)
-        if not (why := expected._replace(topics=found.seen).why_not(found)):
+    def _refuse(self, expected: ShareForecast, found: FoundTopics) -> None:
+        """Raise NotEnoughDataError, uncharged, if shares of the topics found would say little."""
+        if not (why := expected.why_not()):
             return
         shows = partial(self.shows, expected.n_units, found.noise, expected.for_persons)
         ways = ""

@@ -20,12 +20,12 @@ from sktensor_dp.cli import topic_tables, topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER
-from sktensor_dp.cli.group_forecast import NOISE_FACTORS, GroupForecast
 from sktensor_dp.cli.officer_page import PAGES
 from sktensor_dp.cli.public_lists import ListedGroups, public_values, stop_words
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.spectral_lda.share_forecast import FEW_TEXTS, UNEVEN_TEXTS, TopicError
+from sktensor_dp.spectral_lda.group_forecast import NOISE_FACTORS, GroupForecast
+from sktensor_dp.spectral_lda.share_forecast import FEW_TEXTS, UNEVEN_TEXTS, FoundTopics, TopicError
 from sktensor_dp.spectral_lda.share_tables import OF_KEPT_WORDS
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text.vectorizer import ENGLISH
@@ -461,7 +461,9 @@ def test_shares_are_enough_where_their_intervals_are_no_wider():
     )
     assert blurred.on_width().startswith(f"{reach} they get, as topics are hard to tell apart (")
     assert "(shares are 25 points on average; " in blurred.on_width()
-    assert blurred.on_width() in blurred.in_words(4, "may be enough", blurred.on_width())
+    found = blurred._replace(found=FoundTopics(blurred.topics, 2.0, 0.0, 4))
+    assert str(found).startswith("May be enough: shares of the topics found (25.0% on average)")
+    assert blurred.on_width() in str(found)
     noisy = good._replace(shares=TopicShares([*range(2)], epsilon=0.001))
     assert noisy.on_width().startswith("Intervals of shares by group may reach up to ")
     few = good._replace(n_units=20)
@@ -659,6 +661,10 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
 def test_shares_by_group_are_forecast_by_their_number_alone(command):
     asked = ("forecast", "topics", "--persons", 4000, "--topics", 6, "--words-per-text", 300)
     by_number = command(*asked, "--by-values", 3).out
+    in_python = PrivateSpectralLDA(6).forecast_shares(4000, 3, grouped=True, epsilon=2.0)
+    assert re.sub(r" +[\d.]+%|[\d.]+%", "", str(in_python)) in re.sub(
+        r" +[\d.]+%|[\d.]+%", "", by_number
+    )
     assert by_number == command(*asked, "--by-values", "north,south,east").out
     ends = r"([\d.]+)% to [\d.]+% +[\d.]+% to [\d.]+% +"
     quantities = ("reach of 90% intervals of s", "of which by chance", "reach .*diff", "noise of a")

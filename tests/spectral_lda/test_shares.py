@@ -21,7 +21,6 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
-from sktensor_dp.cli.group_forecast import GroupForecast
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.spectral_lda.fitted import AS_MANY
@@ -585,9 +584,9 @@ def test_intervals_of_topics_found_are_as_wide_as_forecast(bound, seed):
     table = found.table()
     of_parts = np.hypot(np.hypot(table.noise_std, table.sampling_std), table.mixing_std)
     np.testing.assert_allclose(table.high - table.low, 2 * 1.645 * of_parts, rtol=0.1)
-    of_shares = TopicShares([*range(4)], texts_per_person=bound or "auto", epsilon=4.0)
-    forecast = GroupForecast(of_shares, FoundTopics.of(lda).seen, n, for_persons=True)
-    said = forecast.in_words(K, "enough")
+    said = str(lda.forecast_shares(
+        n, 4, grouped=True, texts_per_person=bound or "auto", epsilon=4.0
+    ))  # fmt: skip
     assert "errors of the topics found" in said
 
     def ends(quantity):

@@ -1,7 +1,16 @@
-"""Forecast of shares of topics by group, in words, for the command ``topics``."""
+"""Forecast of shares of topics by group, in words."""
+
+import math
+from typing import Any, Self
 
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.spectral_lda.share_forecast import LEVEL_REACH, ShareForecast
+from sktensor_dp.estimator.forecast import VERDICTS
+from sktensor_dp.spectral_lda.share_forecast import (
+    LEVEL_REACH,
+    FoundTopics,
+    ShareForecast,
+    TopicError,
+)
 
 # Factors on the noise of shares by group: of topics that have words of their own, and of topics
 # that share most words, as in forums and newsgroups.
@@ -18,7 +27,8 @@ OTHER_TOPICS = (
 BY_TOPICS = "of which by errors of the topics found; in differences in proportion to these"
 LOWER_ENDS = (
     "Lower ends: persons write about four texts each, of different groups. If they write one each, "
-    "noise is twice as large: say so (--one-row-each), and there is less."
+    "noise is twice as large: say so (--one-row-each; texts_per_person=1 in "
+    "Python), and there is less."
 )
 UNEVEN = "Upper ends: persons write equal texts, of one group, but not equally many."
 BEFORE_FIT = [
@@ -33,23 +43,60 @@ BEFORE_FIT = [
 class GroupForecast(ShareForecast):
     """Table of noise and intervals that shares by group are expected to have."""
 
-    def in_words(self, n_topics: int, verdict: str, doubt: str = "") -> str:
-        """Table of how far intervals reach, and noise moves shares.
+    @classmethod
+    def before_fit(cls, shares: Any, n_topics: int, n_units: float, *, for_persons: bool) -> Self:
+        """Forecast for topics that are not found yet, of own words and of shared ones."""
+        share = 1 / n_topics
+        deviation = math.sqrt(share * (1 - share))
+        # Topics that share words blur noise and chance alike.
+        topics = [TopicError(factor, factor * deviation) for factor in NOISE_FACTORS]
+        return cls(shares, topics, n_units, for_persons, n_asked=n_topics)
 
-        A `verdict`, and a `doubt` if there is one, are given if the topics are found already.
+    @classmethod
+    def of_found(
+        cls, shares: Any, found: FoundTopics, n_units: float, *, for_persons: bool
+    ) -> Self:
+        """Forecast for the topics of a fitted model."""
+        return cls(shares, found.seen, n_units, for_persons, found)
+
+    @property
+    def verdict(self) -> str:
+        """Verdict on shares of the topics found; "" before a fit.
+
+        It is "likely too few" if noise would hide all shares, "enough" if no interval is wider
+        than the average share, else "may be enough".
         """
+        if self.found is None:
+            return ""
+        if not self.shares.shows(self.n_units, self.found.noise, self.for_persons):
+            return VERDICTS[2]
+        return VERDICTS[0] if self.are_narrow else VERDICTS[1]
+
+    @property
+    def doubt(self) -> str:
+        """Say why shares of the topics found would say little or nothing, or may; else ""."""
+        return "" if self.found is None else self.why_not() or self.on_width()
+
+    def __str__(self) -> str:
+        return self.in_words()
+
+    def __repr__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, *, doubts: bool = True) -> str:
+        """Table of how far intervals reach, and noise moves shares; with `doubts`, if any."""
         # Before the fit each of `topics` stands for a kind of them.
-        kinds = [self] if verdict else [self._replace(topics=[one]) for one in self.topics]
+        kinds = [self] if self.found else [self._replace(topics=[one]) for one in self.topics]
         rows_of_kinds = [kind._rows() for kind in kinds]  # whose words are the same for all
         reaches = [[reach for reach, _ in rows] for rows in rows_of_kinds]
         said = [words for _, words in rows_of_kinds[0]]
-        rows, head = [*zip(*reaches, said, strict=True)], HEAD if verdict else BY_WORDS
-        noun = "the topics found" if verdict else "topics"
+        rows, head = [*zip(*reaches, said, strict=True)], HEAD if self.found else BY_WORDS
+        noun = f"{self.verdict}: shares of the topics found" if self.found else "shares of topics"
         title = (
-            f"{verdict}{': ' * bool(verdict)}shares of {noun} ({1 / n_topics:.1%} on average) in "
-            f"each of {counted(len(self.shares.values), 'group')}, if texts are spread evenly"
+            f"{noun} ({1 / (self.n_asked or len(self.topics)):.1%} on average) in each of "
+            f"{counted(len(self.shares.values), 'group')}, if texts are spread evenly"
         )
-        notes = [f"{doubt}."] * bool(doubt) if verdict else [*BEFORE_FIT]
+        notes = [f"{self.doubt}."] * bool(doubts and self.doubt) if self.found else [*BEFORE_FIT]
         notes += [LOWER_ENDS, UNEVEN] * (self.ends[0] < 1)
         return as_text(Table(title[0].upper() + title[1:], head, rows, notes, head))
 
