@@ -43,17 +43,19 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
 # Columns of the table of charges.
-HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
-TEXTS = ("when", "estimator", "release", "unit")
+HEAD = ["when", "fit", "estimator", "planned release", "unit", "planned uses"]
+TEXTS = ("when", "estimator", "planned release", "unit")
 NUMBERS = ["sensitivity", "sigma", *COSTS, "fraction"]
 LEGEND = (
+    "Each line is a charge for what a fit planned, made before its first noise: a line without "
+    "sigma was not released, and a fit may make more of one release and fewer of another at the "
+    "same cost. What was released is in the report of the fit, and in its statement.json. "
     "fraction: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
-    "for others; uses: as planned, before the first noise: a fit may make more of one release and "
-    "fewer of another at the same cost, and its report then has both numbers"
+    "for others"
 )
 GIVEN_BACK = (
-    "uses below 0: releases that a fit did not make and gave back. The total still counts them; "
-    "later fits spend them first, as remaining() says"
+    "planned uses below 0: releases that a fit did not make and gave back. The total still counts "
+    "them; later fits spend them first, as remaining() says"
 )
 # Name of private scorers, which are charged for each fold, and a note on the sum of their charges.
 SCORER = "PrivateScorer"

@@ -351,7 +351,7 @@ def test_what_is_given_back_pays_for_the_same_kind_of_noise_and_lowers_no_total(
         assert budget.total()[0] == pytest.approx(1.0)
         assert budget.remaining()["epsilon"] == pytest.approx(0, abs=1e-4)
         assert [row["uses"] for row in json.loads(budget.to_json())["entries"]] == [1, 4, -3, 1]
-        assert "uses below 0" in str(budget)
+        assert "planned uses below 0" in str(budget)
         if path is not None:
             Ledger(path).verify()
             assert BudgetAccountant(path=path).entries == budget.entries

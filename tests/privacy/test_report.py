@@ -196,7 +196,13 @@ def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it():
     assert [row["fraction"] for row in json.loads(budget.to_json())["entries"]] == pytest.approx(
         [0.3, 0.7]
     )
-    for said in ("30.0%", "70.0%", "fraction: of the budget"):
+    for said in (
+        "30.0%",
+        "70.0%",
+        "fraction: of the budget",
+        "planned release ",
+        "without sigma was not",
+    ):
         assert said in str(budget)
 
 
