@@ -273,6 +273,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             defaults[name][option] = default
             _add(parsers[name], option, values, reader, default, does)
     arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["--forecast"]:  # before the command line of a run
+        arguments = [*arguments[1:], *arguments[:1]]
     options, unknown = top.parse_known_args(arguments)
     parsed = vars(options)
     for option in ("kind", *(usage.split()[0] for _, usage, *_ in OPTIONS)):
@@ -337,9 +339,9 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
     if options.add_remove is not None and options.add_remove != (options.persons is not None):
         parser.error("--add-remove and --persons N go together")
     if options.normalise_labels and options.person is None:
-        parser.error("--normalise-labels needs --person COLUMN")
+        _refuse_or_ignore(parser, options, "normalise_labels", "needs --person COLUMN")
     if options.one_row_each and options.person is None:
-        parser.error("--one-row-each needs --person COLUMN")
+        _refuse_or_ignore(parser, options, "one_row_each", "needs --person COLUMN")
     columns = [*combinations(("text", "person", "item", "rating", "by"), 2), ("item", "title")]
     for one, other in columns:  # "title" is of the public list, which "item" names too
         if parsed[one] is not None and parsed[one] == parsed[other]:
@@ -347,18 +349,27 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
     if options.command == "topics" and (options.by is None) != (options.by_values is None):
         parser.error("--by COLUMN and --by-values LIST go together: a public list of its values")
     if options.texts_per_person and not (options.by and options.person):
-        parser.error(
-            "--texts-per-person needs --by COLUMN and --person COLUMN; --one-row-each says that "
-            "each person has one text"
-        )
+        _refuse_or_ignore(
+            parser, options, "texts_per_person", "needs --by COLUMN and --person COLUMN; "
+            "--one-row-each says that each person has one text",
+        )  # fmt: skip
     if options.one_row_each and (options.texts_per_person or 1) > 1:
         parser.error("--one-row-each is --texts-per-person 1: give one")
     if options.id is not None and not options.shares:
-        parser.error("--id needs --shares: no other file has names of texts")
+        _refuse_or_ignore(parser, options, "id", "needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:
         for name in ("text", "person", "by", "id", "delimiter", "quoting", "encoding"):
             if parsed[name] is not None:
                 parser.error(f"--{name} needs a FILE")
+
+
+def _refuse_or_ignore(parser: Parser, options: argparse.Namespace, name: str, message: str) -> None:
+    """End the program for an option that would do nothing; a forecast warns and leaves it out."""
+    message = f"--{name.replace('_', '-')} {message}"
+    if not options.forecast:
+        parser.error(message)
+    print(f"warning: a run would be refused: {message}", file=sys.stderr)
+    setattr(options, name, None)
 
 
 def _add(

@@ -310,6 +310,11 @@ def test_how_long_texts_are_is_said_where_the_verdict_depends_on_it(command, tmp
 def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path):
     arguments = ("topics", posts, "--text", "post", "--output", "out", "--epsilon", "inf", *SMALL)
     command(*arguments, "--id", "name", status=2)  # without --shares
+    ignored = ("--id", "name", "--one-row-each", "--texts-per-person", 2, "--normalise-labels")
+    said = command("--forecast", *arguments, *ignored).err  # before the command line of a run
+    for name in ("id", "one-row-each", "texts-per-person", "normalise-labels"):
+        assert f"warning: a run would be refused: --{name} needs --" in said
+    assert "This was the forecast: nothing was spent." in said
     with posts.open("a") as file:
         file.write("nobody,zzz\n")
     lines = posts.read_text("utf-8").splitlines()
