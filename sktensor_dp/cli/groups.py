@@ -26,6 +26,7 @@ from sktensor_dp.gaussian_mixture.intervals import (
     reach_of,
 )
 from sktensor_dp.gaussian_mixture.plan import OF_ONE_SIZE, no_intervals_by, strength
+from sktensor_dp.gaussian_mixture.recipe import UNEVEN
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -185,7 +186,7 @@ class Groups(Run):
             "an empty cell": "is missing: the row counts by its other cells",
             "a number outside its range": "counts as the nearest end",
         }
-        if self.options.person is not None:
+        if self.options.person is not None and not self.options.one_row_each:
             rows["rows of one person"] = "weigh as much as one row, in equal parts, empty or not"
         categories = [
             f"{column!r} is {' or '.join(map(repr, values))}"
@@ -449,14 +450,14 @@ class Groups(Run):
                 rows.append((*cells, name, f"{self._averages[group, place]:.4g}", interval))
                 cells = ("", "")  # once for each group
         head = ("group", "share (90%)", "column", "average", "within (90%)")
-        has_persons = self.options.person is not None
+        several_rows = self.options.person is not None and not self.options.one_row_each
         all_seen = [self.on_seen(), MAY_BE_MORE] if self.n_seen() == self.n_asked() > 1 else []
         notes = [*all_seen, *CENTRES, CLAMPED, *self.on_rows(), *self._on_intervals]
         if self._n_logs:
             logs = ", ".join(self._numeric[-self._n_logs :])
             notes.append(f"Averages of {logs} are geometric means.")
         if len(self._columns) > len(self._numeric):
-            notes.append(CATEGORY.format(", averaged over persons" if has_persons else ""))
+            notes.append(CATEGORY.format(", averaged over persons" if several_rows else ""))
         notes += [*self._on_persons(), *self._one_peak()]
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
 
@@ -467,7 +468,8 @@ class Groups(Run):
 
     def _on_persons(self) -> Sequence[str]:
         """Sentences on how persons count some of whose cells are missing; empty where none may."""
-        return self.models["groups"].privacy_report_.notes
+        notes = self.models["groups"].privacy_report_.notes
+        return [note for note in notes if not (self.options.one_row_each and note == UNEVEN)]
 
     def _one_peak(self) -> list[str]:
         """Sentences on groups that together have one peak."""

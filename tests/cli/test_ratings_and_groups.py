@@ -29,6 +29,7 @@ from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER
 from sktensor_dp.cli.recommend import ONE_ORDER, POPULARITY
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture import intervals
+from sktensor_dp.gaussian_mixture.recipe import UNEVEN
 from sktensor_dp.mixtures.uncertainty import ParameterErrors
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
@@ -790,6 +791,12 @@ def test_ids_of_rows_are_no_persons(command, request, file, asked):
         declared = command(*by_id, "--one-row-each", "--output", "one").err
         assert "Accepted by" not in declared
         assert "one row each: as the run was told, not checked" in declared
+        assert "rows of one person: weigh as much as one row" in went_on
+        assert "rows of one person" not in declared
+        run = KINDS_OF_RUN[kind](parse([*map(str, by_id), "--one-row-each"]))
+        notes = SimpleNamespace(privacy_report_=SimpleNamespace(notes=(UNEVEN, "another")))
+        run.models = {"groups": notes}
+        assert [*run._on_persons()] == ["another"]
 
 
 def test_laboratory_values_are_analysed_as_logs(command, tmp_path):
