@@ -126,7 +126,9 @@ class RecommenderMixin(FoldInMixin):
         Returns
         -------
         ndarray of shape (n_units, n_rows)
-            Of one row for one unit or None. Within the bounds; ``y_score`` of
+            Of one row for one unit or None. Within the bounds. Of a row of about ten entries or
+            fewer, such as a new title, errors may be up to twice those stated
+            (``docs/completion.md``). ``y_score`` of
             ``sklearn.metrics.ndcg_score`` and of :func:`sktensor_dp.metrics.recall_at_k`.
 
         Raises
@@ -272,7 +274,8 @@ class RecommenderMixin(FoldInMixin):
         -----
         Cosines are of what was found, with its noise, so that they are too sure: of three
         components the nearest three of 60 rows would have .93 on average, of two .99, if all
-        had components by chance. Take them for an order.
+        had components by chance. Take them for an order, and less so for rows of about ten entries
+        or fewer, such as new titles, whose components are mostly noise.
 
         **Privacy.** It costs nothing: similarities follow from released factors.
         """
