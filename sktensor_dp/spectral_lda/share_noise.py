@@ -55,6 +55,39 @@ def mixing_variance(covariances: Floats | None, shares: Floats) -> Floats:
     return np.maximum(variance, 0.0)
 
 
+def mixing_by_groups(shares: Floats, counts: Floats, noise: Floats, concentration: float) -> Floats:
+    """Second moments (k, k, k) of errors of topics fitted as if groups did not differ.
+
+    Groups of `counts` (m,) texts have `shares` (m, k), with variances `noise`. Entry [j, i, l] is
+    of what texts of topics i and l give topic j too much.
+    """
+    k = shares.shape[1]
+    weights = counts / max(float(counts.sum()), TINY)
+    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), TINY)
+    mean = weights @ shares
+    between = (shares - mean).T @ (weights[:, None] * (shares - mean)) - np.diag(weights @ noise)
+    # Shares of texts have the covariance V / (1 + c) by one law of concentration c, where V is that
+    # of texts of one topic each; and B + (V - B) / (1 + c') by laws of groups, B `between` these.
+    # Both have one trace, which gives c'. What the second has more is c' / (1 + c') times
+    # B - V tr B / tr V.
+    single = np.diag(mean) - np.outer(mean, mean)
+    of_single, of_groups = float(np.trace(single)), max(float(np.trace(between)), 0.0)
+    within = of_single / (1 + concentration) - of_groups
+    within = min(max(within / max(of_single - of_groups, TINY), 0.0), 1.0)  # 1 / (1 + c')
+    excess = (1 - within) * (between - single * of_groups / max(of_single, TINY))
+    # A fit by one law explains it, to first order, by topics (I + A) T for which, at shares w,
+    # A_ij w_i + A_ji w_j is 1 + c times the excess: one of two topics takes it all, or gives it.
+    taken = (1 + concentration) * excess / np.maximum(2 * mean[:, None], TINY)
+    taken = np.clip(taken, -0.5, 0.5) * (1 - np.eye(k))  # half, of no more than all words
+    errors = [taken - np.diag(taken.sum(axis=1))]
+    for one, other in combinations(range(k), 2):
+        error = np.zeros((k, k))
+        error[one, [other, one]] = taken[one, other] * np.array([1.0, -1.0])
+        error[other, [one, other]] = taken[other, one] * np.array([-1.0, 1.0])
+        errors.append(error)
+    return np.asarray(np.einsum("mij,mlj->jil", errors, errors, optimize=True))
+
+
 def variance_of_shares(inverse: Floats, shares: Floats) -> Floats:
     """Variance of shares by noise, in the units of `variance_terms`."""
     a, b, c = variance_terms(inverse)

@@ -40,13 +40,6 @@ OF_TOPICS = (
     "Two of these topics have {:.0%} of their words in common: shares, and how they change, may be "
     "off by more than intervals say."
 )
-# Part of the variance of shares between groups from which topics of drawn texts were mixed.
-MUCH_BETWEEN = 0.2
-OF_KINDS = (
-    "Groups make {:.0%} of how shares differ between texts. From a fifth on, where texts mix "
-    "topics, topics take words of others, and shares and differences are off by more than "
-    "intervals say: by 3 to 5 points in drawn texts."
-)
 OF_KEPT_WORDS = (
     "Shares are of words that the private vocabulary kept: topics of rare or of many different "
     "words come out too small, and others too large, by more than intervals say. Public words "
@@ -172,10 +165,8 @@ def _on_marks(shares: Any) -> list[str]:
 
 
 def _on_topics(shares: Any) -> str:
-    """Say what intervals leave out of topics with common words, or fitted to groups that differ."""
-    said = [OF_TOPICS.format(shares.common_words_)] * (shares.common_words_ > 0.5)
-    between = shares.part_between_groups
-    return " ".join([*said, *[OF_KINDS.format(between)] * (between > MUCH_BETWEEN)])
+    """Say what intervals leave out where topics have most of their words in common; else ""."""
+    return OF_TOPICS.format(shares.common_words_) if shares.common_words_ > 0.5 else ""
 
 
 def in_brief(shares: Any) -> str:

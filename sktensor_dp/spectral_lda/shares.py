@@ -44,6 +44,7 @@ from sktensor_dp.spectral_lda.share_noise import (
     common_words,
     confusion_of,
     inverse_of,
+    mixing_by_groups,
     mixing_variance,
     squares_of_texts,
     variance_of_shares,
@@ -136,7 +137,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         and a seen topic itself. A hidden topic may be no more than its mixture: `shares_` count
         half of its texts for the others, and intervals reach from none of them to all.
     mixing_covariance_ : ndarray of shape (n_topics, n_topics, n_topics) or None
-        That of the model: intervals allow for as large errors of topics.
+        That of the model: intervals allow for as large errors of topics, at least.
     visibility_ : list of str of length n_topics
         "seen", or "hidden" where noise hides the topic (``hidden``).
     merged_ : str
@@ -147,7 +148,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         How much of their words the two most alike of the topics seen have in common, from 0 to 1:
         sum of the lesser of their probabilities.
     concentration_ : float
-        Total of the model's ``topic_prior_``: large where each text has all topics.
+        Sum of the model's Dirichlet prior: large where each text has all topics, 0 where each has
+        one. It tells, with the differences of groups, how far these have mixed topics.
     private_words_ : bool
         True where `X` was counted by a vocabulary that a private fit chose: shares are of what the
         kept words show.
@@ -157,7 +159,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     _unit = "document"
     _saved = SavedShares
-    _hidden_state = frozenset({"_inverse", "_moments"})
+    _hidden_state = frozenset({"_inverse", "_mixing_by_groups", "_moments"})
     _privacy_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         name: rule
         for name, rule in PrivateEstimatorMixin._privacy_constraints.items()
@@ -246,7 +248,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "mixing_covariance_": model.mixing_covariance_,
             "merged_": "yes" if model.n_components_seen_ > model.n_components else "unknown",
             "common_words_": common_words(model.components_[~model.hidden()]),
-            "concentration_": float(model.topic_prior_.sum()),
+            "concentration_": float(model.doc_topic_prior_ * model.n_components_),
             "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
         return self._fit_units(chunks, of_model)
@@ -428,23 +430,18 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         moved[seen], left[seen] = _shrunk(moves[seen], noise[seen])
         return shares + moved, variance + left
 
-    @property
-    def part_between_groups(self) -> float:
-        """Part of the variance of texts' shares that is between groups, as far as releases show."""
+    @cached_property
+    def _mixing_by_groups(self) -> Floats:
+        """Second moments of errors of topics that were fitted as if groups did not differ."""
         seen = ~self.hidden_
-        if not seen.any():
-            return 0.0
-        weights = self.counts_[seen] / self.counts_[seen].sum()
-        shares, noise = self.shares_[seen], np.square(self.noise_std_[seen])
-        means = weights @ shares
-        between = float((weights @ (np.square(shares - means) - noise)).sum())
-        # Of one Dirichlet law.
-        of_texts = float((means * (1 - means)).sum()) / (1 + self.concentration_)
-        return min(max(between / max(of_texts, TINY), 0.0), 1.0)
+        noise = np.square(self.noise_std_[seen])
+        return mixing_by_groups(self.shares_[seen], self.counts_[seen], noise, self.concentration_)
 
     def mixing_variance(self, shares: Floats) -> Floats:
         """Variances (m, k) of shares (m, k), or differences of these, by errors of topics."""
-        return mixing_variance(self.mixing_covariance_, shares)
+        # Both are of the same words in wrong topics, so that the larger counts.
+        of_model = mixing_variance(self.mixing_covariance_, shares)
+        return np.maximum(of_model, mixing_variance(self._mixing_by_groups, shares))
 
     def interval(self, level: float = 0.9, *, sampling: bool = True) -> tuple[Floats, Floats]:
         """Intervals around the shares.
@@ -467,8 +464,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         They hold the shares s at which the sum less s times the count is within its own deviations
         (Fieller, 1954; without noise Wilson, 1927). As a share is from 0 to 1, they reach at least
         as far as the normal law of the estimate within these bounds: an estimate that noise takes
-        beyond them makes no share certain. They allow for errors of topics (`mixing_covariance_`),
-        and beside hidden topics they are wider by half of what these hold or take from a topic.
+        beyond them makes no share certain. They allow for errors of topics: `mixing_covariance_`,
+        or more where groups differ much and texts mix topics, as a fit takes the shares of all
+        texts to follow one law. Beside hidden topics they are wider by half of what these hold or
+        take from a topic.
         Lower ends of a group that add up to more than 1 are scaled down to that.
 
         **Privacy.** Made of released values alone; costs nothing.
