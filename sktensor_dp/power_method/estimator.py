@@ -28,8 +28,6 @@ from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.lazy import lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
-from sktensor_dp.power_method.batch_step import fit_power_step, random_batches, warnings_of_stream
-from sktensor_dp.power_method.fitted import ComponentStream, SavedComponents
 from sktensor_dp.power_method.plan import (
     PERTURBATIONS,
     check_memory,
@@ -38,6 +36,13 @@ from sktensor_dp.power_method.plan import (
     plan_tensor,
 )
 from sktensor_dp.power_method.recipe import fit_samples, fit_to_tensor
+from sktensor_dp.power_method.saved import SavedComponents
+from sktensor_dp.power_method.stream import (
+    ComponentStream,
+    fit_power_step,
+    random_batches,
+    warnings_of_stream,
+)
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise_source import OneProcess
 from sktensor_dp.privacy.payer import around_fit

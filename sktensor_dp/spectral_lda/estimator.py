@@ -37,9 +37,7 @@ from sktensor_dp.estimator.scoring import warn_of_score
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.spectral_lda.batch_step import fit_em_step
 from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS, LIMITS
-from sktensor_dp.spectral_lda.fitted import SavedTopics, TopicStream
 from sktensor_dp.spectral_lda.group_forecast import GroupForecast
 from sktensor_dp.spectral_lda.plan import (
     TopicForecast,
@@ -52,8 +50,10 @@ from sktensor_dp.spectral_lda.plan import (
 from sktensor_dp.spectral_lda.public_words import public_frequencies
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
+from sktensor_dp.spectral_lda.saved import SavedTopics
 from sktensor_dp.spectral_lda.share_forecast import FoundTopics
 from sktensor_dp.spectral_lda.shares import TopicShares
+from sktensor_dp.spectral_lda.stream import TopicStream, fit_em_step
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 from sktensor_dp.topics.inference import (
     log_likelihoods,

@@ -1,8 +1,8 @@
-"""Fitted topics, their public attributes, the state of a stream, and all of it in a model file."""
+"""Fitted topics, their public attributes, and warnings about them."""
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,20 +10,6 @@ from numpy.typing import NDArray
 from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED
 from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
-from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.fields import (
-    ABSENT,
-    ByName,
-    Items,
-    Maybe,
-    Numbers,
-    Part,
-    Plain,
-    Real,
-    SavedState,
-    Whole,
-)
-from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS, LIMITS
 from sktensor_dp.spectral_lda.plan import JOIN_ROWS, TopicPlan
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import USUAL
@@ -54,30 +40,6 @@ class FittedTopics:
     # (k,): 0 for topics that noise may have made, 1 for others; None if no EM steps of several
     # topics were made.
     shown: Floats | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class TopicStream:
-    """Released values carried from batch to batch, and nothing of the batches themselves."""
-
-    fitted: FittedTopics  # the model so far
-    mean: Floats  # (k, n_features): running mean of released expected counts of a document
-    variance: float  # variance of the noise in it
-    n_first: int  # number of documents or persons of the first batch, public or as released
-    budget: tuple[float, float]  # epsilon and delta of each batch
-    ticket: str | None  # proof of payment, for the ledger that was charged, by the next batch
-    # Sum of the batches' precisions, and sum of their squares; 0 before the second batch.
-    precisions: tuple[float, float] = (0.0, 0.0)
-
-    @classmethod
-    def of_first_batch(
-        cls, found: FittedTopics, n_units: int, budget: tuple[float, float], ticket: str | None
-    ) -> "TopicStream":
-        """Stream after a whole fit: its topics, with their noise, stand for expected counts."""
-        assert found.topics_std is not None
-        counts = found.length * found.weights[:, None]
-        variance = float(np.mean(np.square(counts * found.topics_std)))
-        return cls(found, counts * found.topics, variance, n_units, budget, ticket)
 
 
 def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], NDArray[np.bool_]]:
@@ -199,61 +161,3 @@ def on_more(n_seen: int, n_asked: int) -> str:
         f"{'was' if n_asked == 1 else 'were'} asked for: some may be merged. "
         "Words that come in bursts count as topics here."
     )
-
-
-# Tolerance for rows that were normalised in double precision.
-ROUNDING = 1e-6
-
-
-STREAM = Part(
-    TopicStream,
-    fitted=Part(
-        FittedTopics, topics=Numbers("kd+"), weights=Numbers("k+"), unigram=Numbers("d+"),
-        unigram_sigma=Real("+"), n_resolved=Whole(), length=Real("+"),
-        topics_std=Numbers("kd+"), coherence=Maybe(Numbers("k")),
-        concentration=Real("+"), mixing_covariance=Maybe(Numbers("kkk")),
-        shown=Maybe(Numbers("k+")),
-    ),
-    mean=Numbers("kd"), variance=Real("+"), n_first=Whole(),
-    budget=Items(Real(), 2, tuple), ticket=Maybe(Plain(str)),
-    precisions=Items(Real("+"), 2, tuple),
-)  # fmt: skip
-
-
-@dataclass(kw_only=True)
-class SavedTopics(SavedState):
-    """Serialisation schema: attributes of k topics over d words, and the state of a stream."""
-
-    components_: Annotated[Floats, Numbers("kd+")]
-    topic_prior_: Annotated[Floats, Numbers("k+")]
-    unigram_: Annotated[Floats, Numbers("d+")]
-    doc_topic_prior_: Annotated[float, Real("+")]
-    n_components_: Annotated[int, Whole("k")]
-    n_components_seen_: Annotated[int, Whole()]
-    clip_norm_: Annotated[dict[str, float], ByName(Real("+"))]
-    components_std_: Annotated[Floats, Numbers("kd+")]
-    mixing_covariance_: Annotated[Floats | None, Maybe(Numbers("kkk"))]
-    coherence_: Annotated[Floats | None, Maybe(Numbers("k"))]
-    document_length_: Annotated[float, Real("+")]
-    _stream: Annotated[TopicStream, STREAM] = ABSENT
-
-    def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes; ModelFileError if topics or limits are not those of a fit."""
-        topics, weights = [self.components_], [self.topic_prior_]
-        limits, is_noisy = self.clip_norm_.values(), False
-        if (stream := self._stream) is not ABSENT:
-            topics.append(stream.fitted.topics)
-            weights.append(stream.fitted.weights)
-            require(weights[1].max() <= 1 + ROUNDING, "weights must be shares")
-            require(stream.n_first > 0, "a stream has batches")
-            epsilon, _ = stream.budget
-            is_noisy = not math.isinf(epsilon)
-        are_normalised = [(np.abs(rows.sum(axis=1) - 1) <= ROUNDING).all() for rows in topics]
-        require(all(are_normalised), "topics must sum to 1")
-        require(all(one.sum() > 0 for one in weights), "some topic must have weight")
-        low, high = LIMITS
-        are_known = self.clip_norm_.keys() <= CLIPPED_NORMS.keys()
-        are_within = all(low <= limit <= high or math.isinf(limit) for limit in limits)
-        require(are_known and are_within, f"limits must be from {low:g} to {high:g}, or infinite")
-        require(not is_noisy or all(map(math.isfinite, limits)), "limits of noise must be finite")
-        return {**super().attributes(estimator), "_n_features_out": self.n_components_}

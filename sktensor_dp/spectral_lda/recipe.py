@@ -32,7 +32,6 @@ from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips
 from sktensor_dp.spectral_lda.fitted import (
     FittedTopics,
-    TopicStream,
     attributes_of,
     warnings_of_more,
     warnings_of_noise,
@@ -47,6 +46,7 @@ from sktensor_dp.spectral_lda.pairs import (
 )
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
 from sktensor_dp.spectral_lda.refinement import release_steps
+from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.eigenpairs import top_eigenpairs
 from sktensor_dp.tensor.power_method import orthogonal_decomposition

@@ -10,7 +10,7 @@ from counted_models import N, components, samples, whole
 from replaying import watch
 
 from sktensor_dp import unsafe_seeded_noise
-from sktensor_dp.power_method import batch_step
+from sktensor_dp.power_method import stream
 from sktensor_dp.privacy.unit_assignment import (
     balanced_parts,
     coin_parts,
@@ -97,7 +97,7 @@ def test_sizes_of_even_parts_are_public_and_places_those_of_coins(n_units, n_par
 
 
 def batches(X: np.ndarray, groups: Any, **options: Any) -> list[set[float]]:
-    found = batch_step.random_batches(X, N_BATCHES, 0, groups=groups, **options)
+    found = stream.random_batches(X, N_BATCHES, 0, groups=groups, **options)
     return [{float(row[0]) for chunk in part for row in chunk.X} for part in found]
 
 

@@ -1,7 +1,9 @@
-"""Step of online EM on each later batch of a stream, whose state is in fitted.py."""
+"""State of a stream of topics, and the step of online EM on each later batch."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -9,9 +11,33 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.clips import Clip, CountNorm
 from sktensor_dp.spectral_lda.clips import count_order
-from sktensor_dp.spectral_lda.fitted import TopicStream, attributes_of
+from sktensor_dp.spectral_lda.fitted import FittedTopics, attributes_of
 from sktensor_dp.spectral_lda.refinement import m_step, query_of_step, with_deviations
 from sktensor_dp.tensor.arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class TopicStream:
+    """Released values carried from batch to batch, and nothing of the batches themselves."""
+
+    fitted: FittedTopics  # the model so far
+    mean: Floats  # (k, n_features): running mean of released expected counts of a document
+    variance: float  # variance of the noise in it
+    n_first: int  # number of documents or persons of the first batch, public or as released
+    budget: tuple[float, float]  # epsilon and delta of each batch
+    ticket: str | None  # proof of payment, for the ledger that was charged, by the next batch
+    # Sum of the batches' precisions, and sum of their squares; 0 before the second batch.
+    precisions: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def of_first_batch(
+        cls, found: FittedTopics, n_units: int, budget: tuple[float, float], ticket: str | None
+    ) -> "TopicStream":
+        """Stream after a whole fit: its topics, with their noise, stand for expected counts."""
+        assert found.topics_std is not None
+        counts = found.length * found.weights[:, None]
+        variance = float(np.mean(np.square(counts * found.topics_std)))
+        return cls(found, counts * found.topics, variance, n_units, budget, ticket)
 
 
 def fit_em_step(

@@ -1,7 +1,9 @@
-"""Step of the power method on each batch of a stream, whose state is in fitted.py."""
+"""State of a stream of components, and the power step on each of its batches."""
 
 import copy
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,13 +13,42 @@ from sktensor_dp.data.labels import Labels, distinct
 from sktensor_dp.data.samples import SampleChunks
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.power_method.fitted import ComponentStream, attributes_of, warnings_of_noise
+from sktensor_dp.power_method.fitted import (
+    FittedComponents,
+    attributes_of,
+    components_of,
+    warnings_of_noise,
+)
 from sktensor_dp.power_method.plan import ComponentPlan
 from sktensor_dp.power_method.recipe import new_method, release_power_step
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.privacy.unit_assignment import assigned
 from sktensor_dp.queries.samples import PowerIterations
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.power_method import OnlinePowerMethod
+
+STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentStream:
+    """State of a stream between batches, of released values alone."""
+
+    method: OnlinePowerMethod
+    settings: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
+    ticket: str | None  # by which the next batch shows the ledger that the stream was paid for
+
+    @property
+    def found(self) -> FittedComponents:
+        """Components found so far."""
+        return components_of(self.method)
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """Attributes by name: numbers of batches read and needed, and whether it is complete."""
+        method = self.method
+        progress = (method.n_answers, method.n_answers_needed, method.is_complete)
+        return dict(zip(STREAM_PROGRESS, progress, strict=True))
 
 
 def fit_power_step(ask: Session, plan: ComponentPlan, stream: ComponentStream | None) -> FitResult:
