@@ -14,7 +14,12 @@ from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import count_order
 from sktensor_dp.spectral_lda.confirmation import Candidates
 from sktensor_dp.spectral_lda.fitted import FittedTopics
-from sktensor_dp.spectral_lda.matching import Concentration, Released, Step, matched
+from sktensor_dp.spectral_lda.indirect_inference import (
+    Concentration,
+    Released,
+    Step,
+    matched_to_counts,
+)
 from sktensor_dp.spectral_lda.pairs import WhitenedPairs
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
 from sktensor_dp.spectral_lda.sharpening import sharpened
@@ -154,7 +159,7 @@ def _last_estimate(
             average.steps, average.mean, average.variance, average.scales, ask.n_units,
             ask.of_persons,
         )  # fmt: skip
-        fitted = matched(fitted, released, concentration_by)
+        fitted = matched_to_counts(fitted, released, concentration_by)
     if not is_noisy:  # sampling is what moves topics
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)

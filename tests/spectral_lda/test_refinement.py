@@ -16,7 +16,7 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.defaults import ECHO, STEP_LIMIT
 from sktensor_dp.spectral_lda.fitted import FittedTopics
-from sktensor_dp.spectral_lda.matching import Released, Step, matched
+from sktensor_dp.spectral_lda.indirect_inference import Released, Step, matched_to_counts
 from sktensor_dp.spectral_lda.recipe import SHORT
 from sktensor_dp.spectral_lda.refinement import MEAN_FIELD, StepAverage, scales_of_words
 from sktensor_dp.spectral_lda.sharpening import sharpened
@@ -300,7 +300,7 @@ def test_topics_and_shares_are_moved_to_what_explains_steps(seed):
     sharp /= sharp.sum(axis=1, keepdims=True)
     wrong = FittedTopics(sharp, even, base, 0.1, 3, length=20.0, concentration=2.0)
     released = Released((Step(query, np.arange(3)),), mean, 1e-12, 1.0, 20_000, False)
-    found = matched(wrong, released, lambda *_: 2.0)
+    found = matched_to_counts(wrong, released, lambda *_: 2.0)
     off = [
         np.abs(one.weights[:, None] * one.topics - weights[:, None] * truth).sum()
         for one in (wrong, found)
@@ -309,6 +309,6 @@ def test_topics_and_shares_are_moved_to_what_explains_steps(seed):
     # Errors are smaller than before the counts were seen.
     std = np.sqrt(found.mixing_covariance.diagonal(axis1=1, axis2=2))
     assert (std < MIXING / 3**0.5).all()
-    kept = matched(found, replace(released, variance=1.0), lambda *_: 2.0)
+    kept = matched_to_counts(found, replace(released, variance=1.0), lambda *_: 2.0)
     np.testing.assert_allclose(kept.topics, found.topics, atol=1e-4)  # noise explains what is left
-    assert matched(found, replace(released, mean=-mean), lambda *_: 2.0) is found
+    assert matched_to_counts(found, replace(released, mean=-mean), lambda *_: 2.0) is found

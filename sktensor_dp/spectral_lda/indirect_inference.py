@@ -58,7 +58,9 @@ class Released:
     of_persons: bool  # True if units may have several documents
 
 
-def matched(fitted: FittedTopics, released: Released, concentration: Concentration) -> FittedTopics:
+def matched_to_counts(
+    fitted: FittedTopics, released: Released, concentration: Concentration
+) -> FittedTopics:
     """Topics, shares and concentration by which steps over drawn documents give `released`.
 
     `fitted` has the `concentration` of its own topics.
