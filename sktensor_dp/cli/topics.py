@@ -45,9 +45,9 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.private_check import SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.fitted import AS_MANY, on_more
-from sktensor_dp.spectral_lda.group_forecast import GroupForecast
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS, OFTEN, most_of
 from sktensor_dp.spectral_lda.share_forecast import FoundTopics
+from sktensor_dp.spectral_lda.share_forecast_table import ShareForecastTable
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.text.plan import WordForecast
@@ -403,14 +403,14 @@ class Topics(Run):
         """Least epsilon with which half of all runs see most topics."""
         return least_epsilon(lambda x: self.changed(epsilon=x)._sees_most())
 
-    def _of_groups(self) -> GroupForecast:
+    def _of_groups(self) -> ShareForecastTable:
         """Forecast of shares by group, of the topics found or of those asked for."""
         shares, for_persons = self.models["shares"], self.unit == "person"
         if self.used.adds or self._topics:
-            return GroupForecast.of_found(
+            return ShareForecastTable.of_found(
                 shares, self._found(), self.n_units, for_persons=for_persons
             )
-        return GroupForecast.before_fit(
+        return ShareForecastTable.before_fit(
             shares, self.options.topics, self.n_units, for_persons=for_persons
         )
 

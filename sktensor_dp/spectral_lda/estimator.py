@@ -38,7 +38,6 @@ from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS, LIMITS
-from sktensor_dp.spectral_lda.group_forecast import GroupForecast
 from sktensor_dp.spectral_lda.plan import (
     TopicForecast,
     TopicOptions,
@@ -52,6 +51,7 @@ from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
 from sktensor_dp.spectral_lda.saved import SavedTopics
 from sktensor_dp.spectral_lda.share_forecast import FoundTopics
+from sktensor_dp.spectral_lda.share_forecast_table import ShareForecastTable
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.spectral_lda.stream import TopicStream, fit_em_step
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
@@ -661,7 +661,7 @@ class PrivateSpectralLDA(
         texts_per_person: float | str = "auto",
         epsilon: float = 1.0,
         delta: float = 1e-6,
-    ) -> GroupForecast:
+    ) -> ShareForecastTable:
         """Say how wide intervals of :meth:`shares_by` will be, before it is paid for.
 
         Parameters
@@ -676,7 +676,7 @@ class PrivateSpectralLDA(
 
         Returns
         -------
-        GroupForecast
+        ShareForecastTable
             It prints a table: of the topics found, once the model is fitted, with a `verdict` and a
             `doubt`, which is empty if there is none; before the fit of topics of own words and of
             topics that share most. The command ``sktensor-dp forecast topics`` prints the same.
@@ -705,7 +705,9 @@ class PrivateSpectralLDA(
         shares._check_parameters()
         if not self._fitted_state():
             self._check_parameters()
-            return GroupForecast.before_fit(shares, self.n_components, n_units, for_persons=grouped)
+            return ShareForecastTable.before_fit(
+                shares, self.n_components, n_units, for_persons=grouped
+            )
         report = self.privacy_report_
         if (report.unit == "person") != grouped and math.isfinite(report.epsilon):
             raise ValueError(
@@ -716,7 +718,7 @@ class PrivateSpectralLDA(
             raise NotEnoughDataError(
                 "No topic can be seen above the noise, or there is one alone: shares say nothing."
             )
-        return GroupForecast.of_found(shares, found, n_units, for_persons=grouped)
+        return ShareForecastTable.of_found(shares, found, n_units, for_persons=grouped)
 
     def _document_lengths(self, X: object) -> Any:
         """Number of tokens of each document."""

@@ -24,8 +24,8 @@ from sktensor_dp.cli.officer_page import PAGES
 from sktensor_dp.cli.public_lists import ListedGroups, public_values, stop_words
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.spectral_lda.group_forecast import NOISE_FACTORS, GroupForecast
 from sktensor_dp.spectral_lda.share_forecast import FEW_TEXTS, UNEVEN_TEXTS, FoundTopics, TopicError
+from sktensor_dp.spectral_lda.share_forecast_table import NOISE_FACTORS, ShareForecastTable
 from sktensor_dp.spectral_lda.share_tables import OF_KEPT_WORDS
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text.vectorizer import ENGLISH
@@ -452,7 +452,7 @@ def test_one_topic_alone_is_no_mixture_of_others():
 
 def test_shares_are_enough_where_their_intervals_are_no_wider():
     four = [TopicError(1.0, 0.5)] * 4
-    good = GroupForecast(TopicShares([*range(2)], epsilon=4.0), four, 20_000, False)
+    good = ShareForecastTable(TopicShares([*range(2)], epsilon=4.0), four, 20_000, False)
     assert good.are_narrow
     one_wide = good._replace(topics=[*four[:3], TopicError(1.0, 0.5, mixed=0.08)])
     assert "may reach up to 13 points to either side by noise, chance, and" in one_wide.on_width()
@@ -481,7 +481,7 @@ def test_shares_are_enough_where_their_intervals_are_no_wider():
 @pytest.mark.parametrize("texts", ["auto", 20])
 def test_a_pessimistic_guess_of_texts_of_persons_stops_no_shares(texts):
     shares = TopicShares([*range(4)], texts_per_person=texts, epsilon=4.0)
-    persons = GroupForecast(shares, [TopicError(1.0, 0.5)] * 3, 130, True)
+    persons = ShareForecastTable(shares, [TopicError(1.0, 0.5)] * 3, 130, True)
     # By chance of one text of each person 1.645 * 0.5 * (4 / 130) ** 0.5, or 14 of 33 points.
     assert not persons.are_narrow
     assert not persons.blurs()

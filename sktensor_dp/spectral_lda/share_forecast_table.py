@@ -1,4 +1,4 @@
-"""Forecast of shares of topics by group, in words."""
+"""Table and sentences of a forecast of shares by group, whose numbers are in share_forecast.py."""
 
 import math
 from typing import Any, Self
@@ -40,7 +40,7 @@ BEFORE_FIT = [
 ]
 
 
-class GroupForecast(ShareForecast):
+class ShareForecastTable(ShareForecast):
     """Table of noise and intervals that shares by group are expected to have."""
 
     @classmethod
