@@ -35,7 +35,8 @@ def level_of_caller() -> int:
 def answers_caller() -> bool:
     """Return False if the call comes from a fit or private score, which must not show single rows.
 
-    Also for calls on a worker of Dask, which may belong to either.
+    A function is taken for a fit by the word in its name, also one of the user's own. Also False
+    for calls on a worker of Dask, which may belong to either.
     """
     frame = inspect.currentframe()
     while frame is not None:

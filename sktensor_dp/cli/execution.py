@@ -12,7 +12,6 @@ from pathlib import Path
 
 from sktensor_dp import __version__
 from sktensor_dp.checks.display import plain, rounded_up
-from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER, Folder
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.held_folder import held
@@ -32,8 +31,8 @@ from sktensor_dp.cli.officer_page import (
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings
 from sktensor_dp.cli.recommend import recommend
+from sktensor_dp.cli.report_and_budget import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.run import Run
-from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.topics import Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, MOST_UNITS, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
@@ -431,7 +430,7 @@ def _refuse_few(run: Run, folder: Folder) -> None:
 
 
 def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:
-    """Write the folder's statement of all steps so far together; return it as a report."""
+    """Write the statement of this run, and of the run whose models it uses, so far; return it."""
     steps = [replace(report, unit=run.unit) for report in reports]
     paid = [report for report in steps if report.epsilon] or steps
     whole = reduce(lambda one, later: one.followed_by(later, run.options.delta), paid)
@@ -465,7 +464,7 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
     if folder.earlier is not None:
         print(f"What an earlier run found is in {folder.earlier}")
     if folder.made.private:
-        print(f"{DOCUMENT_SHARES} {ABOUT_TEXTS}")
+        print(f"{', '.join(folder.made.private)} {ABOUT_TEXTS}")
 
 
 def _certify(
@@ -495,7 +494,8 @@ def _certify(
         f"FOLDER compares), and no other: {names},"
     )
     if folder.made.private:
-        source += f" but not {DOCUMENT_SHARES} (raw data, which must stay with the texts),"
+        kept = ", ".join(folder.made.private)
+        source += f" but not {kept} (raw data, which must stay with the texts),"
     others = on_all_runs(folder.ledger, folder.path, folder.summary(), now)
     text = officer_text(settings, report, source, others, warnings)
     write_officer_pages(folder.add_text, text)

@@ -153,7 +153,7 @@ class Topics(Run):
                 self._listed_groups.values, texts_per_person=texts, **common, **for_shares
             )
         self.models |= self.used.models  # fitted by an earlier run, in place of new ones
-        if self.used.adds and math.isinf(self._found().noise):
+        if self.used.adds and math.isinf(self._found().factor):
             raise NotEnoughDataError(
                 "Of the topics of the finished run in this folder none can be seen above the noise,"
                 " or there is one alone: their shares say nothing. --again learns all anew. "
@@ -477,7 +477,7 @@ class Topics(Run):
     def _why_no_shares(self) -> str:
         """Say why no shares of the topics found are made; "" if they are."""
         none = "no shares by group were made, nor paid for"
-        if math.isinf(self._found().noise):
+        if math.isinf(self._found().factor):
             return f"So {none}; that epsilon is left."
         expected = self._of_groups()
         why = expected.why_not()

@@ -22,7 +22,7 @@ from sktensor_dp.estimator.forecast import (
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales, clip_for
 from sktensor_dp.mixtures.nonnormal import NonnormalColumns
-from sktensor_dp.mixtures.scores import FOR_MEANS, TOGETHER, n_scores
+from sktensor_dp.mixtures.scores import FOR_MEANS, HELD_AT_ONCE, n_scores
 from sktensor_dp.mixtures.start import TRIES
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
@@ -186,7 +186,7 @@ def check_memory(k: int, n_features: int) -> None:
     held = matrices * (d + 1) ** 2 + candidates + a_pair * n_spheres**2 + WORKSPACE
     if k > 1 and n_scores(k, n_features) <= MOST_SCORES:
         held += (INFORMATION_MATRICES * k + SINGLE_INFORMATION) * n_unique(n_features, 2) ** 2
-        held += (SETTLED * n_scores(k, n_features) + 4 * TOGETHER) * n_scores(k, n_features)
+        held += (SETTLED * n_scores(k, n_features) + 4 * HELD_AT_ONCE) * n_scores(k, n_features)
         held += 2 * FOR_MEANS * n_features
     check_feasible(held, fit, "Fit fewer of either.")
 

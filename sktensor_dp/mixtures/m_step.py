@@ -110,7 +110,8 @@ class StepMoments:
     weight_variances: Floats  # (k,): of noise on weights, over that of one step
     least_variances: Floats  # (k,): the same, had rates been those of least noise
     off: Floats  # (k,): probability that the average was off in the last step
-    scores: MeanScores | None  # of all steps since a merge of groups; without noise of the last
+    # Of all steps since a merge of groups; if there is no noise, of the last one.
+    scores: MeanScores | None
 
     @property
     def step_weights(self) -> Floats:

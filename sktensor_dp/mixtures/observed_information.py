@@ -1,4 +1,7 @@
-"""Information of rows with missing cells on means and shapes of groups, relative to whole rows."""
+"""Information of rows with missing cells on means and shapes of groups, relative to whole rows.
+
+That of one group is in gaussian_mixture/one_group.py.
+"""
 
 from dataclasses import dataclass
 

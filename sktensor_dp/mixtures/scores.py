@@ -24,7 +24,7 @@ FOR_MEANS = 50_000
 # only lead moves; and the fewest in all.
 ROWS, FOR_MOVES, FEWEST = 20, 5, 10_000
 # Numbers of drawn rows that have the same missing cells, and whose scores are multiplied at once.
-ALIKE, TOGETHER = 4, 2000
+ALIKE, HELD_AT_ONCE = 4, 2000
 # Least responsibility that counts in products: it moves them by less than chance does.
 LEAST = 1e-6
 
@@ -220,7 +220,7 @@ def _scored(mixtures: tuple[Gaussians, ...], observed: Floats, n: int) -> Iterat
                 ])  # fmt: skip
                 key = tuple(groups.tolist())
                 held.setdefault(key, []).append((found, scores))
-                if sum(one.shape[1] for one, _ in held[key]) >= TOGETHER:
+                if sum(one.shape[1] for one, _ in held[key]) >= HELD_AT_ONCE:
                     yield together(key)
     for key in [*held]:
         yield together(key)

@@ -159,7 +159,7 @@ def tried_steps(
             # In place of whole candidates, none of the listed values, and each by itself.
             choices = [{}, *({name: value} for name in listed for value in listed[name])]
         for choice in choices:
-            tried += _checked_steps(estimator, choice, drawn=candidates.keys() - choice.keys())
+            tried += _checked_steps(estimator, choice, candidates.keys() - choice.keys())
     return tried
 
 
@@ -225,9 +225,9 @@ def with_values(estimator: BaseEstimator, choice: Mapping[str, object]) -> BaseE
 
 
 def _checked_steps(
-    estimator: BaseEstimator, choice: Mapping[str, object], drawn: Collection[str]
+    estimator: BaseEstimator, choice: Mapping[str, object], left_out: Collection[str]
 ) -> list[BaseEstimator]:
-    """Private steps with the values of `choice`, checked but for parameters that are `drawn`.
+    """Private steps with the values of `choice`, checked but for parameters that are `left_out`.
 
     The search itself sets the parameters of privacy, all but `random_state`.
     """
@@ -235,9 +235,9 @@ def _checked_steps(
     for name, step in private.items():
         rules = {**step._own_constraints, "random_state": step._privacy_constraints["random_state"]}
         prefix = f"{name}__" if name else ""
-        listed = {one for one in step.get_params(deep=False) if prefix + one not in drawn}
+        listed = {one for one in step.get_params(deep=False) if prefix + one not in left_out}
         check_parameters(step, {name: rule for name, rule in rules.items() if name in listed})
-        if not drawn:  # values still to be drawn may combine or not
+        if not left_out:  # their values may combine or not
             step._check_combined()
     return [*private.values()]
 

@@ -67,7 +67,7 @@ class ComponentPlan:
 
     @property
     def n_batches(self) -> int:
-        """Number of batches that a stream deals a table to: for all components, and one more."""
+        """Number of batches that a stream deals a table to: as many as one component more needs."""
         return (self.n_components + 1) * (self.max_iter + 1)
 
 

@@ -714,7 +714,7 @@ class PrivateSpectralLDA(
                 f"grouped must be {not grouped}: the topics protect each {report.unit}."
             )
         found = FoundTopics.of(self)
-        if not found.seen or math.isinf(found.noise):
+        if not found.seen or math.isinf(found.factor):
             raise NotEnoughDataError(
                 "No topic can be seen above the noise, or there is one alone: shares say nothing."
             )

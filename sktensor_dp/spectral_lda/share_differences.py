@@ -72,7 +72,7 @@ def are_in_order(values: list[Any]) -> bool:
 
 
 def from_first_to_last(shares: Any, level: float, *, sampling: bool) -> Differences:
-    """Changes (1, k) from the first group to the last, along a line through all that can be seen.
+    """Changes (1, k) from the first group that can be seen to the last, along a line through all.
 
     NaN if fewer than two groups can be seen.
     """
@@ -125,7 +125,9 @@ def comparisons(shares: Any, level: float) -> list[Comparison]:
         names, rows = [("others", value, OTHERS) for value in values], _rows_to_others(shares)
     found = _family(shares, names, rows, level)
     if n > 2 and are_dates(values):  # of two dates the trend is their difference
-        trend = [("trend", values[-1], values[0])]
+        seen = [value for value, hidden in zip(values, shares.hidden_, strict=True) if not hidden]
+        ends = seen if len(seen) > 1 else values
+        trend = [("trend", ends[-1], ends[0])]
         found += _family(shares, trend, _row_along_line(shares), level)
     return found
 

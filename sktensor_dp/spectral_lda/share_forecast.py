@@ -47,9 +47,10 @@ class FoundTopics(NamedTuple):
     """Topics of a model, as releases show them before their shares by group are paid for."""
 
     seen: list[TopicError]  # of topics that noise does not hide
-    # Least ratio to noise at which a group shows its number of texts and a share of some topic
-    # seen, as a factor for `TopicShares.shows`; infinite if none is seen, or there is one alone.
-    noise: float
+    # Noise of a group's number of texts, or of the share of the topic that is seen best, whichever
+    # is larger, relative to these and to the noise of a share: the factor of `TopicShares.shows`.
+    # Infinite if no topic is seen, or there is one alone.
+    factor: float
     hidden: float  # share of topics that noise hides
     n_topics: int  # with these
 
@@ -76,7 +77,8 @@ class ShareForecast(NamedTuple):
     """Noise and intervals that shares by group are expected to have, if texts are spread evenly."""
 
     shares: Any  # TopicShares, not fitted
-    topics: Sequence[TopicError]  # those found that noise does not hide, or some before a fit
+    # Those found that noise does not hide; before a fit one each of two kinds.
+    topics: Sequence[TopicError]
     n_units: float  # infinite where it is private
     for_persons: bool
     found: FoundTopics | None = None  # None before a fit
@@ -86,10 +88,10 @@ class ShareForecast(NamedTuple):
         """Say why shares of the topics found would say nothing, or little; else ""."""
         if (found := self.found) is None:
             return ""
-        if math.isinf(found.noise):
+        if math.isinf(found.factor):
             return "No topic can be seen above the noise, or there is one alone"
         shares, n_units = self.shares, self.n_units
-        if not shares.shows(n_units, found.noise, self.for_persons):
+        if not shares.shows(n_units, found.factor, self.for_persons):
             shows_texts = shares.shows(n_units, math.sqrt(found.n_topics), self.for_persons)
             hides = "the share of each topic in" if shows_texts else "how many texts there are in"
             units = counted(n_units, "person" if self.for_persons else "text")
@@ -120,13 +122,20 @@ class ShareForecast(NamedTuple):
         return 1.0, max(self.bound, 1)
 
     @property
+    def average_share(self) -> float:
+        """Average share of the topics; `topics` count for half of what hidden ones hold."""
+        if self.found is None:
+            return 1 / self.n_asked
+        return (1 - self.found.hidden / 2) / len(self.topics)
+
+    @property
     def are_narrow(self) -> bool:
         """True if no interval of the topics found is wider than their average share."""
-        return 2 * max(self.reaches(self.ends)) <= 1 / len(self.topics)
+        return 2 * max(self.reaches(self.ends)) <= self.average_share
 
     def blurs(self) -> bool:
         """Return True if intervals of the topics found are on average wider at any epsilon."""
-        return 2 * self._least_reach() > 1 / len(self.topics)
+        return 2 * self._least_reach() > self.average_share
 
     def _least_reach(self, *, errors: bool = True) -> float:
         """Average over topics of the least that intervals reach at any epsilon."""
@@ -143,15 +152,16 @@ class ShareForecast(NamedTuple):
             by_chance = self._least_reach(errors=False)
             why = "few texts are in each" if 2 * by_chance**2 > reach**2 else HARD
             why = f"whatever epsilon they get, as {why}"
-        return WIDE.format(likely, 100 * min(reach, 1), why, 100 / len(self.topics))
+        return WIDE.format(likely, 100 * min(reach, 1), why, 100 * self.average_share)
 
     def reaches(
         self, ends: Sequence[float], *, noise: bool = True, errors: bool = True, apart: bool = False
     ) -> list[float]:
-        """Reaches of 90 % intervals for each topic and each factor of `ends`, by chance.
+        """Reaches of 90 % intervals of each topic with each factor of `ends`, in one list.
 
-        Without `noise` no epsilon makes them smaller; `errors` are those of topics. Those of two
-        groups `apart` are of their difference.
+        They are by noise, chance, and errors of topics; without `noise` no epsilon makes them
+        smaller, and without `errors` topics are taken to have none. Those of two groups `apart` are
+        of their difference.
         """
         of_noise, reaches = self.noise_of_shares() * noise, []
         for factor, deviation, mixed, hidden in self.topics:

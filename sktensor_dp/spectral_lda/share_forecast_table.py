@@ -68,7 +68,7 @@ class ShareForecastTable(ShareForecast):
         """
         if self.found is None:
             return ""
-        if not self.shares.shows(self.n_units, self.found.noise, self.for_persons):
+        if not self.shares.shows(self.n_units, self.found.factor, self.for_persons):
             return VERDICTS[2]
         return VERDICTS[0] if self.are_narrow else VERDICTS[1]
 
@@ -93,7 +93,7 @@ class ShareForecastTable(ShareForecast):
         rows, head = [*zip(*reaches, said, strict=True)], HEAD if self.found else BY_WORDS
         noun = f"{self.verdict}: shares of the topics found" if self.found else "shares of topics"
         title = (
-            f"{noun} ({1 / (self.n_asked or len(self.topics)):.1%} on average) in each of "
+            f"{noun} ({self.average_share:.1%} on average) in each of "
             f"{counted(len(self.shares.values), 'group')}, if texts are spread evenly"
         )
         notes = [f"{self.doubt}."] * bool(doubts and self.doubt) if self.found else [*BEFORE_FIT]

@@ -346,9 +346,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Raise NotEnoughDataError, uncharged, if shares of the topics found would say little."""
         if not (why := expected.why_not()):
             return
-        shows = partial(self.shows, expected.n_units, found.noise, expected.for_persons)
+        shows = partial(self.shows, expected.n_units, found.factor, expected.for_persons)
         ways = ""
-        if math.isfinite(found.noise) and not shows():
+        if math.isfinite(found.factor) and not shows():
             least = least_epsilon(shows)
             advised = "" if least is None else f" or epsilon={least:g}"
             ways = f"It needs fewer values or more units{advised}. "
@@ -543,7 +543,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return to_one(self, self.values.index(to), level, sampling=sampling)
 
     def trend(self, level: float = 0.9, *, sampling: bool = True) -> tuple[Floats, Floats, Floats]:
-        """Change of the shares from the first of `values` to the last, which are in order.
+        """Change of the shares from the first to the last of `values`, in order, that can be seen.
 
         Parameters
         ----------
@@ -619,12 +619,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         -------
         DataFrame of pandas
             One row for each group and topic: ``group``, ``texts_scaled`` (`counts_`) and the ends
-            of its interval, ``texts_low`` and ``texts_high``, ``hidden``, ``topic`` (numbered from
-            1 as in ``topic_table``), its ``visibility``, ``share``, ``noise_std``,
-            ``sampling_std``, ``mixing_std`` (by errors of topics), the ends of the interval,
-            ``low`` and ``high``, and what it leaves out, alike in all rows: ``texts_per_person``
-            and ``scaled_down_at_most``, NaN where the bound was given for persons: it may be
-            anybody; ``may_be_merged`` (`merged_`).
+            of its interval, ``texts_low`` and ``texts_high``, ``hidden`` (`hidden_`, of the
+            group), ``topic`` (numbered from 1 as in ``topic_table``), its ``visibility``,
+            ``share``, ``noise_std``, ``sampling_std``, ``mixing_std`` (by errors of topics), the
+            ends of the interval, ``low`` and ``high``, and what it leaves out, alike in all rows:
+            ``texts_per_person`` and ``scaled_down_at_most``, NaN where the bound was given for
+            persons: it may be anybody; ``may_be_merged`` (`merged_`).
         """
         self._check_level(level)
         return new_frame(columns_of(self, level))
@@ -642,12 +642,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         DataFrame of pandas
             One row for each comparison and topic: ``compared``, "pair" of each two of at most six
             groups, "others" of each of more groups with the texts of all others, and of three
-            dates or more "trend" from the first to the last (:meth:`trend`); ``group`` and
-            ``other_group``, whose share is subtracted; ``topic`` and its ``visibility``;
-            ``difference`` with the ends of its interval, ``low`` and ``high``, NaN where noise
-            hides a group; ``clear``, True for those that ``print`` marks, at any `level`: nine
-            times in ten all clear trends are right, and nine times in ten all other clear
-            differences; ``may_be_merged``, as in :meth:`table`.
+            dates or more "trend" from the first that can be seen to the last (:meth:`trend`);
+            ``group`` and ``other_group``, whose share is subtracted; ``topic`` and its
+            ``visibility``; ``difference`` with the ends of its interval, ``low`` and ``high``, NaN
+            where noise hides a group; ``clear``, True for those that ``print`` marks, at any
+            `level`: nine times in ten all clear trends are right, and nine times in ten all other
+            clear differences; ``may_be_merged``, as in :meth:`table`.
         """
         self._check_level(level)
         return new_frame(columns_of_differences(self, level))

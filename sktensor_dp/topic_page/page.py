@@ -36,7 +36,8 @@ class Topic:
     words, distinctive : tuple of str
         Its most probable words, and those known to set it apart, the first ones first.
     hidden : bool
-        Whether noise hides it: no word is known to set it apart, and none is listed.
+        Whether noise hides it: no word is known to set it apart, and none is listed, but those of a
+        single topic, which are the most frequent of all.
     """
 
     number: int

@@ -143,6 +143,8 @@ def test_many_groups_are_compared_with_all_others_and_dates_have_a_trend(seed):
     of_days = LDA.shares_by(X, np.array(days)[2 * group], days, epsilon=8.0)
     many = of_days.difference_table()
     assert {*many.compared} == {"others", "trend"}
+    assert of_days.hidden_[-1]
+    assert many.group[many.compared == "trend"].iloc[0] == "2025-01-7"  # the last that can be seen
     assert {*many.other_group[many.compared == "others"]} == {OTHERS}
     of_numbers = LDA.shares_by(X, group, range(8), epsilon=8.0)
     clear = of_numbers.difference_table().query("clear")
