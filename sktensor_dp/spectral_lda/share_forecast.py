@@ -124,9 +124,8 @@ class ShareForecast(NamedTuple):
     @property
     def average_share(self) -> float:
         """Average share of the topics; `topics` count for half of what hidden ones hold."""
-        if self.found is None:
-            return 1 / self.n_asked
-        return (1 - self.found.hidden / 2) / len(self.topics)
+        hidden = 0.0 if self.found is None else self.found.hidden
+        return (1 - hidden / 2) / (self.n_asked or len(self.topics))
 
     @property
     def are_narrow(self) -> bool:
