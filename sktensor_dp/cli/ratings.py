@@ -37,23 +37,24 @@ OF_ERRORS = (
     "cancels in differences{}."
 )
 OF_INTERVALS = (
-    "has intervals that hold at least 90% of the time: errors also count what noise may hide, as "
-    "how skewed ratings are"
+    "has intervals that hold at least 90% of the time, unless people stop for what they answered: "
+    "errors also count what noise may hide, as how skewed ratings are"
 )
 # What averages of items are not.
 SELECTION = (
     "An average is for persons who rate equally high on the whole: the plain average of an item "
-    "differs if those who rate it are harsher or kinder. Where people rate what they like, or stop "
-    "after a low answer, averages over everybody would be lower, by more than these errors. Items "
-    "that few rate are drawn to the mean, and err by more if they are far better or worse. An "
-    "average over many, as of one shop, is drawn to it by {:.0%}, which these errors do not say: "
-    "average_rows() of ratings.model, in Python, takes that back. Where each person keeps to one "
-    "shop and it is not measured, averages of shops may come out alike or turned round, and no "
-    "error says so, nor average_rows()."
+    "differs if those who rate it are harsher or kinder. Averages over everybody would be lower "
+    "where people rate what they like, and lower or higher where they stop after some of their "
+    "answers, such as low ones: by more than these errors, also of differences. Items that few "
+    "rate are drawn to the mean, and err by more if they are far better or worse. An average over "
+    "many, as of one shop, is drawn to it by {:.0%}, which these errors do not say: average_rows() "
+    "of ratings.model, in Python, takes that back. Where each person keeps to one shop and it is "
+    "not measured, averages of shops may come out alike or turned round, and no error says so, nor "
+    "average_rows()."
 )
 FOR_OFFICER = (
-    "Averages are of those who rate an item: where people rate what they like, those over "
-    "everybody would be lower, by more than standard errors say."
+    "Averages are of those who rate an item: where people rate what they like, or stop after some "
+    "of their answers, those over everybody are others, by more than standard errors say."
 )
 NO_INTERVALS = (
     f"{DIFFERENCES} {{}} no intervals, and {{}} not say which differences are clear{{}}: noise "

@@ -173,8 +173,9 @@ def doubts_of(estimator: Any, errors: ParameterErrors | None) -> str:
         sure = _on_few_cells(estimator, (parts.most_observed < 0.5) & ~without)
         most = "Most" if sure else "Noise may hide that most"
         doubts.append(
-            f"{most} {sure or possible}: if they do for values that are seen, as by dropout, with "
-            f"little epsilon {7 if has_several else 8} in 10 of the 90% intervals there hold."
+            f"{most} {sure or possible}: with little epsilon, {7 if has_several else 8} in 10 of "
+            "the 90% intervals there may hold, above all if they do for values that are seen, as "
+            "by dropout."
         )
     return " ".join(doubts)
 

@@ -139,7 +139,9 @@ def _on_comparisons(found: list[Comparison], printed: list[Comparison]) -> list[
     if n_clear_printed:
         notes = [CLEAR.format(together)]
     elif n_together:
-        nothing = "No trend is clear" if n_clear else "No topic differs clearly"
+        nothing = (
+            "No trend is clear" if n_clear else "No topic differs clearly; those not found may"
+        )
         notes = [f"{nothing}. {together}"]
     if n_left := len(found) - len(printed):
         n_others = n_clear - n_clear_printed
