@@ -422,7 +422,8 @@ class Ratings(Run):
             assumed,
             "Expected standard error of the average of an item that is rated as often as others: "
             f"{forecast.average_error(1):.2g}, of which {forecast.mean_error:.2g} is the same for "
-            "all.",
+            "all. That is if persons rate equally many: where most rate far fewer than the mean, "
+            "it was up to half as much again.",
             *filter(None, [forecast.on_chains(self._chains(self.options.stays), "items")]),
         ]
         if forecast.finds_components and if_found > alone:

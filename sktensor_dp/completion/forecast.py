@@ -117,8 +117,8 @@ class CompletionForecast(InvertibleForecast):
         folded in.
     bias_errors : tuple of float
         Expected standard error of the bias of a row with as many entries as others, for each
-        mode, as ``bias_errors_`` of a fit has it; larger where numbers of entries differ. NaN for
-        ``unit_mode``.
+        mode, as ``bias_errors_`` of a fit has it, if units have equally many; up to half as much
+        again was measured where most had far fewer than the mean. NaN for ``unit_mode``.
     mean_error : float
         Expected standard error of the mean, as ``mean_error_`` of a fit has it.
     bias_errors_if_found, mean_error_if_found : tuple of float, float
