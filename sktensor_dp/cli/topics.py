@@ -555,7 +555,7 @@ class Topics(Run):
             self.write_document_shares(folder)
         footer = (
             "%: share of the words, no result to report; bar: share of a word in its topic; line: "
-            "90% interval, of noise alone"
+            f"90% interval, {model._intervals_count}"
         )
         footer = "\n".join([footer, *self.on_hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_

@@ -180,7 +180,7 @@ class BarDisplay(Display):
 
 @dataclass
 class TopicsDisplay(Display):
-    """Leading words of every topic, with intervals for the noise of the fit.
+    """Leading words of every topic, with intervals of its ``components_interval``.
 
     Attributes
     ----------

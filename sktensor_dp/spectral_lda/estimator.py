@@ -134,16 +134,16 @@ class PrivateSpectralLDA(
         and a group as much as the mean of its documents. Where long documents have other topics
         than short ones, shares of documents differ; nothing released tells these.
     components_std_ : ndarray of shape (n_components_, n_features)
-        Their standard deviations by the noise of the fit (:meth:`components_interval`).
+        Their standard deviations by the noise of the fit; :meth:`components_interval` counts more.
     mixing_covariance_ : ndarray of shape (n_components_, n_components_, n_components_) or None
         How far shares may be off as topics may be mixed. Texts of topic i are found too much in
         topic j by some x[i, j]; entry [j, i, l] is the covariance of x[i, j] and x[l, j]. Of a
         joint fit to moments it is that of fits to moments with their known errors drawn anew and
         added. Of EM steps it is what their counts leave of a deviation a priori, by which topics
         may hold a fifth of others, or of a larger one that they suggest; in a stream, counts of
-        the first batch. Intervals of :meth:`shares_by` allow for it. None for fits without noise,
-        by third moments alone, or of one topic; and of EM steps where topics are more than 100, or
-        counts of tokens are noise alone.
+        the first batch. Intervals of :meth:`shares_by` and :meth:`components_interval` allow for
+        it. None for fits without noise, by third moments alone, or of one topic; and of EM steps
+        where topics are more than 100, or counts of tokens are noise alone.
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one, or
         took short documents to have one topic each, ``privacy_report_.notes`` say so.

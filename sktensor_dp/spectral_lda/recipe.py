@@ -98,8 +98,8 @@ ASSUMED = (
 )
 SHORT = (
     "Documents are short, so each was taken to have one topic: where they mix topics, own words of "
-    "a topic are likelier than said, beyond their intervals of noise alone; intervals of shares by "
-    "group allow for that."
+    "a topic are likelier than said, mostly beyond their intervals; intervals of shares by group "
+    "allow for that."
 )
 
 

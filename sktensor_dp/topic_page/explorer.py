@@ -31,6 +31,7 @@ def explorer(
     All of it is released. `hidden` says of each topic whether noise hides it.
     """
     topics, std = model.components_, model.components_std_
+    reach = ndtri((1 + LEVEL) / 2) * model._words_std()  # as in `components_interval`
     shares = model._shares
     distances, chosen = divergences(topics, topics), _chosen_words(model)
     n_topics, n_words = topics.shape
@@ -41,11 +42,12 @@ def explorer(
             {
                 "number": row + 1, "share": share, "hidden": bool(hidden[row]),
                 "p": _short(topics[row, chosen]), "std": _short(std[row, chosen]),
+                "reach": _short(reach[row, chosen]),
             }
             for row, share in enumerate(_short(shares))
         ],
         "divergence": [_short(row) for row in distances],
-        "level": round(100 * LEVEL), "reach": float(ndtri((1 + LEVEL) / 2)),
+        "level": round(100 * LEVEL), "counted": model._intervals_count,
     }  # fmt: skip
     left_out = ""
     if len(chosen) < n_words:

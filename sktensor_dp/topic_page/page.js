@@ -4,7 +4,6 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const { words, everywhere, topics, divergence, level } = data;
   const byId = (id) => document.getElementById(id);
-  const NORMAL = data.reach;
   const START = { topic: topics[0].number, compare: 0, word: "", relevance: 0.6, order: "relevance",
     n: 15, find: "" };
   let state = { ...START };
@@ -18,12 +17,12 @@
   };
   const share = (p) => (p < 0.00005 ? "< 0.01 %" : percent(p));
   const bounds = (topic, w) => {
-    const reach = NORMAL * topic.std[w];
+    const reach = topic.reach[w];
     return [Math.max(topic.p[w] - reach, 0), Math.min(topic.p[w] + reach, 1)];
   };
   const between = (topic, w) => {
     const [low, high] = bounds(topic, w);
-    return `${level} % interval, of noise alone, ${share(low)} to ${share(high)}`;
+    return `${level} % interval ${share(low)} to ${share(high)}`;
   };
   const describe = (topic, w) =>
     `${words[w]}: ${share(topic.p[w])} of topic ${topic.number}; ${between(topic, w)}; ` +
@@ -106,8 +105,8 @@
         pick({ word: words[w] }));
     });
     let note = `${percent(topic.share)} of the words`
-      + `. Bars: probability; thin line: ${level} % interval, of noise alone; tick: all texts; `
-      + "italic: noise could have put the word here.";
+      + `. Bars: probability; tick: all texts; italic: noise could have put the `
+      + `word here; thin line: ${level} % interval, ${data.counted}.`;
     if (topic.hidden) {
       note = "Hidden by noise: no word is known to be more likely here than in all texts. " + note;
     }

@@ -1,6 +1,7 @@
 """What fitted topics say: words, intervals, tables, shares of documents, and items recommended."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from benchmarks import topic_intervals
 from sktensor_dp import PrivateGaussianMixture, PrivateSpectralLDA
 from sktensor_dp.plotting import MixtureDisplay, TopicsDisplay
 from sktensor_dp.topic_page import write_topic_page
+from sktensor_dp.topics.documents import drawn_documents
 from sktensor_dp.topics.inference import token_halves
 
 NAMES = [f"word{column}" for column in range(TOPICS.shape[1])]
@@ -166,6 +168,32 @@ def test_intervals_hold_estimates_and_grow_with_their_level(model):
     zero = model.components_interval(0)
     assert np.array_equal(*zero)
     assert np.array_equal(zero[0], model.components_)
+
+
+@pytest.mark.usefixtures("seeded_noise")
+def test_intervals_of_words_hold_though_topics_took_words_from_each_other(seed):
+    rng = np.random.default_rng(seed)
+    topics = 0.8 * rng.dirichlet(np.full(300, 0.1), 4) + 0.2 / 300
+    X = drawn_documents(topics, rng.dirichlet(np.ones(4), 5000), np.full(5000, 60), rng)
+    lda = PrivateSpectralLDA(4, epsilon=20.0, random_state=0).fit(X)
+    truth = topics[np.abs(lda.components_[:, None] - topics).sum(axis=2).argmin(axis=1)]
+    low, high = lda.components_interval()
+    above = lda.components_ > 2 * lda.components_std_
+    assert ((low <= truth) & (truth <= high))[above].mean() > 0.86
+    narrow = altered(lda, mixing_covariance_=None).components_interval()
+    assert (low <= narrow[0]).all()
+    assert (narrow[1] <= high).all()
+
+
+@pytest.mark.parametrize(("mixing", "rows", "said"), [
+    (None, ["expected_counts"], "of noise alone"), (0.01, ["expected_counts"], "counts tell"),
+    (0.01, ["pairs"], "fewer hold than stated"),
+])  # fmt: skip
+def test_the_page_says_which_errors_intervals_of_words_count(model, mixing, rows, said):
+    covariance = None if mixing is None else np.tile(mixing * np.eye(2), (2, 1, 1))
+    report = SimpleNamespace(rows=[SimpleNamespace(name=name) for name in rows])
+    shown = altered(model, mixing_covariance_=covariance, privacy_report_=report)
+    assert shown._intervals_count.endswith(said)
 
 
 def test_without_noise_there_are_no_deviations(exact):

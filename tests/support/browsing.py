@@ -111,7 +111,7 @@ def model() -> PrivateSpectralLDA:
     found = PrivateSpectralLDA(4)
     found.__dict__.update(
         components_=topics, components_std_=0.004 + 0.05 * topics, topic_prior_=shares,
-        n_components_seen_=3,
+        n_components_seen_=3, mixing_covariance_=None,
         unigram_=unigram, n_components_=4, n_features_in_=len(WORDS), privacy_report_=report(),
         coherence_=np.array([-2.5, -2.8, -3.0, -4.0]),
     )  # fmt: skip
