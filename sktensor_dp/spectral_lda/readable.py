@@ -154,7 +154,7 @@ class ReadableTopics:
         """Say which errors intervals of words count."""
         if self.mixing_covariance_ is None:
             return "of noise alone"
-        said = "by noise and words that topics took from each other as far as released counts tell"
+        said = "by noise and words that topics took from each other as far as releases tell"
         if all(row.name != "expected_counts" for row in self.privacy_report_.rows):
             said += "; of these topics, fitted to moments alone, fewer hold than stated"
         return said

@@ -186,7 +186,7 @@ def test_intervals_of_words_hold_though_topics_took_words_from_each_other(seed):
 
 
 @pytest.mark.parametrize(("mixing", "rows", "said"), [
-    (None, ["expected_counts"], "of noise alone"), (0.01, ["expected_counts"], "counts tell"),
+    (None, ["expected_counts"], "of noise alone"), (0.01, ["expected_counts"], "releases tell"),
     (0.01, ["pairs"], "fewer hold than stated"),
 ])  # fmt: skip
 def test_the_page_says_which_errors_intervals_of_words_count(model, mixing, rows, said):
