@@ -109,8 +109,8 @@ class ReadableTopics:
             Among words above the noise, about this fraction of intervals hold the word's
             probability where documents follow the model and topics were fitted by EM steps. Of
             topics of a joint fit to moments alone fewer hold it: in drawn texts of 60 words a fifth
-            to two thirds of 90 % intervals. In topics that noise
-            may have made, intervals reach the word's frequency in all texts.
+            to two thirds of 90 % intervals. In topics that noise may have made, intervals reach the
+            word's frequency in all texts.
 
         Returns
         -------
