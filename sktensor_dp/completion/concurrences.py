@@ -75,12 +75,13 @@ def _shown(excess: Floats, part: Floats) -> Floats:
     return np.eye(len(part)) - part[:, None] * excess
 
 
-def stand_out(total: float, n_rows: int, sigma: float) -> bool:
+def stand_out(total: float, n_rows: int, sigma: float, largest: float = LARGEST_EDGE) -> bool:
     """True if axes that nobody compares would stand out of noise in sums of `RowConcurrences`.
 
-    The sums have this `total`, and noise of deviation `sigma`.
+    The sums have this `total`, and noise of deviation `sigma`, whose edge is less than `largest`
+    times the mean weight of a row.
     """
-    return bool(edge_of_noise(sigma, n_rows) < LARGEST_EDGE * total / n_rows)
+    return bool(edge_of_noise(sigma, n_rows) < largest * total / n_rows)
 
 
 def are_kept_to(sums: Floats, sigma: float) -> bool:

@@ -247,9 +247,6 @@ def release_rounds(
     of each mode, over that of one round.
     """
     n_sweeps = plan.n_sweeps
-    for place, of_mode in enumerate(biases):
-        if plan.with_concurrences[place] and not plan.in_doubt[place]:
-            of_mode.release_concurrences()
     more = [0.0] * len(biases)  # budgets of concurrences that these do not use
     for n_left in reversed(range(plan.n_rounds)):
         for place, of_mode in enumerate(biases):
@@ -279,7 +276,7 @@ def release_concurrences(bias: SharedBiases, plan: PersonPlan, payment: Concurre
 
     If their own budget shows that units keep to few rows, sweeps pay for a second, better release.
     """
-    if payment.by_own and not bias.has_concurrences:
+    if payment.by_own:
         bias.release_concurrences()
     if bias.is_kept_to:
         payment = plan.payment_if_kept(payment)

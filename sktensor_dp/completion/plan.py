@@ -144,10 +144,8 @@ ASSUMED = Assumed()
 
 # Largest number of rows of a mode whose concurrences are released: fits solve for all at once.
 MOST_CONCURRENT = 1024
-# Largest number of rows of a mode whose concurrences are released before sums say whether units
-# have several rows: where few have, noise in those of many rows makes biases err by far more.
-MOST_AT_ONCE = 256
-# Largest eigenvalue that noise may add to concurrences of units that compare two rows each.
+# Largest eigenvalue of noise in concurrences over their mean weight: well below 1 it cannot pass for
+# a chain, whose eigenvalue is near 1.
 LARGEST_NOISE = 0.82
 # Units that have entries in a smaller part of the rows, on average, may keep to few. Any two with
 # more than half of the rows have some in common.
@@ -440,7 +438,9 @@ class PersonPlan:
         Where their own budget does not show chains, sweeps pay.
         """
         if self.with_concurrences[place] and not self.in_doubt[place]:
-            return ConcurrencePayment(by_own=True)
+            # Where few units have several rows, noise would make biases err by far more.
+            if stand_out(weight, n_rows, self.noise_of_concurrences(), LARGEST_NOISE):
+                return ConcurrencePayment(by_own=True)
         if not self.with_concurrences[place] or rows_each >= MOST_COMPARED * n_rows:
             return ConcurrencePayment(by_own=False)
         for n_sweeps in sorted({0, self.sweeps_for_concurrences}):
@@ -552,13 +552,12 @@ def plan_concurrences(
     of_each = defaults.CONCURRENCE_FRACTION * shares[SharedRowSums.name] / len(lengths)
     mu = math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta)
     mu *= math.sqrt(of_each / math.fsum(shares.values()))
-    # If each unit compared two rows, a row would have the weight n_units sqrt(2) / n_rows. Noise
-    # over that has the largest eigenvalue `noise`: well below 1 it cannot pass for a chain, whose
-    # eigenvalue is near 1. Two rows are no chain.
-    noise = RowConcurrences.largest_distance * lengths**1.5 / (mu * shape[unit_mode])
-    few = (lengths > 2) & (lengths <= MOST_CONCURRENT)
-    is_sure = (noise < LARGEST_NOISE) & (lengths <= MOST_AT_ONCE)
+    few = (lengths > 2) & (lengths <= MOST_CONCURRENT)  # two rows are no chain
     sigma = RowConcurrences.largest_distance / mu
+    # Weight in all rows together, if each unit has two.
+    of_pairs = shape[unit_mode] * math.sqrt(2)
+    is_sure = np.array([stand_out(of_pairs, n, sigma, LARGEST_NOISE) for n in lengths.tolist()])
+    is_sure &= few
     # Weight in all rows together, if units have as many rows as may count as few.
     most = shape[unit_mode] * np.sqrt(MOST_COMPARED * lengths)
     if SharedFactorSums.name in uses:  # sweeps may pay, too

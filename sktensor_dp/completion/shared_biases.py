@@ -36,7 +36,6 @@ from sktensor_dp.completion.pull import (
     pull_by_clip,
 )
 from sktensor_dp.completion.row_weights import row_weights
-from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, RowConcurrences, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -205,8 +204,7 @@ class SharedBiases:
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
     _moves: Floats  # (2, n_rows): moves of effects by the error of the deviation of values
-    _compared_rows: Answer | None = None  # released sums of concurrences, if any
-    _concurrences: Concurrences | None = None  # by these
+    _concurrences: Concurrences | None = None  # if they are released
     is_kept_to = False  # True if released concurrences show that units keep to few rows
     # Part that units with one row have of the weight by which effects are found, if it is clearly
     # more than half; else 0.
@@ -223,25 +221,14 @@ class SharedBiases:
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
         self._moments = np.ones((2, len(zeros)))
 
-    @property
-    def has_concurrences(self) -> bool:
-        """True if it is released how units compare rows."""
-        return self._compared_rows is not None
-
     def release_concurrences(self, pooled: int = 1, paid_by: type[Query] = RowConcurrences) -> None:
         """Release how units compare rows, by which effects are then fitted.
 
         Planned uses of the query `paid_by`, `pooled` of them, pay.
         """
         query = RowConcurrences(self.mode, self._shape)
-        self._compared_rows = self._ask(query, pooled, paid_by).as_sum()
-        self._estimate_concurrences()
-
-    def _estimate_concurrences(self) -> None:
-        """Estimate concurrences once they and weights of rows are released."""
-        if self._compared_rows is None or not self._rounds:
-            return
-        sums, sigma = self._compared_rows.value, self._compared_rows.sigma
+        noisy = self._ask(query, pooled, paid_by).as_sum()
+        sums, sigma = noisy.value, noisy.sigma
         # In the first round alone all rows weigh as much.
         first = self._rounds[0].release
         weights = np.maximum(first.counts[0], first.sigma[0]) + LEAST_WEIGHT
@@ -283,8 +270,6 @@ class SharedBiases:
         )  # fmt: skip
         means = [bias.effects.means for bias in biases]
         self._rounds.append(_Round(release, clip * deviation, means, left, most, noisy.sigma))
-        if len(self._rounds) == 1:
-            self._estimate_concurrences()
 
     def _row_weights(self, clip: float, deviation: float, most: float, budget: float) -> Floats:
         """Weights of rows in the next release, by which biases should explain most.
