@@ -1,5 +1,6 @@
 """Extrapolation of effects to their fixed point: a release about these would show the same."""
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Least variance of a position, relative to its mean square: far above rounding errors.
 LEAST_RELATIVE_VARIANCE = 1e-12
+# Least prior variance of a slope: above rounding errors.
+LEAST_OF_SLOPE = 1e-9
 # To avoid divisions by 0.
 TINY = 1e-100
 # Binary logarithm of the number of draws, and the least part of them that has to be possible: means
@@ -30,6 +33,8 @@ class Line(NamedTuple):
     noise: Floats  # (n_releases,): variances of these
     sampling: float  # variance of a position by units' entries
     part: float  # part of squared moves of averages that noise does not explain
+    # Prior variance of the slope of what releases show on positions that they are about.
+    own_slope: float = math.inf
 
     @classmethod
     def along(
@@ -130,7 +135,7 @@ def fixed_point(
     shown = np.concatenate([line.shown for line in lines])
     noise = np.concatenate([line.noise for line in lines])
     noise += LEAST_RELATIVE_VARIANCE * np.mean(shown**2) + TINY
-    c, J = _possible_draws(design, shown, noise, n)
+    c, J = _possible_draws(design, shown, noise, [line.own_slope for line in lines])
     gaps = np.eye(n) - J
     inverses = np.linalg.inv(gaps)
     points = (inverses @ c[..., None])[..., 0]
@@ -149,17 +154,22 @@ def fixed_point(
     return mean, variance + by_entries
 
 
-def _possible_draws(design: Floats, shown: Floats, noise: Floats, n: int) -> tuple[Floats, Floats]:
+def _possible_draws(
+    design: Floats, shown: Floats, noise: Floats, own_slopes: Sequence[float]
+) -> tuple[Floats, Floats]:
     """Posterior draws of c (m, n) and J (m, n, n), of which only those with possible J are kept.
 
     Eigenvalues of a possible J are between -1 and 1. `design` has n columns for c, then those for
-    the upper triangle of J.
+    the upper triangle of J, whose diagonal has at most the prior variances `own_slopes`.
     """
+    n = len(own_slopes)
     first, second = np.triu_indices(n)
     products, right = (design.T / noise) @ design, (design.T / noise) @ shown
     # Prior precisions: of c next to none, as the caller has a prior of the fixed point. Slopes of
     # the variance 1 / 4n give J eigenvalues up to about 1 (Wigner 1958).
-    prior = np.diag(np.append(np.full(n, 1e-6), np.full(len(first), 4.0 * n)))
+    variances = np.full((n, n), 1 / (4 * n))
+    np.fill_diagonal(variances, np.clip(own_slopes, LEAST_OF_SLOPE, 1 / (4 * n)))
+    prior = np.diag(np.append(np.full(n, 1e-6), 1 / variances[first, second]))
     # Scale variances by the residuals of the regression; then double them until enough draws are
     # possible.
     solution = np.linalg.solve(products + prior, right)

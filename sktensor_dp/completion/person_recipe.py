@@ -27,6 +27,7 @@ from sktensor_dp.completion.shared_biases import (
     fit_by_corrected_deviation,
     order_of,
     residual_variance,
+    shortest_first,
 )
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
@@ -249,7 +250,8 @@ def release_rounds(
     n_sweeps = plan.n_sweeps
     more = [0.0] * len(biases)  # budgets of concurrences that these do not use
     for n_left in reversed(range(plan.n_rounds)):
-        for place, of_mode in enumerate(biases):
+        for place in shortest_first(biases):
+            of_mode = biases[place]
             is_first = n_left == plan.n_rounds - 1
             of_mode.release(biases, n_left + more[place], plan.uses_by_mode[place])
             if is_first and plan.with_concurrences[place]:

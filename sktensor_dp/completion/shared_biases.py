@@ -173,6 +173,7 @@ class _Comparison(NamedTuple):
     releases: list[EffectRelease]  # each about effects whose errors residuals would show in full
     shown: Floats  # (n_rows, n_rows): times errors of effects, it is what residuals show
     part: Floats  # (n_rows,): part of a row's entries that are of units with several rows
+    variances: Floats  # (n_rows,): of numbers of a row of `shown`, by noise
     errors: Floats  # (n_rows, n, n): mean products of errors that noise in `shown` makes
 
 
@@ -524,7 +525,7 @@ class SharedBiases:
         linear = self._without_pull(linear, weight_each, of_missed.diagonal())
         of_comparison = 0.0 if comparison is None else comparison.errors
         release = EffectRelease.combined(linear, of_missed + uncertain, of_comparison)
-        release = self._at_fixed_point(release, linear, biases, weight_each)
+        release = self._at_fixed_point(release, linear, biases, weight_each, comparison)
         if comparison is None:
             return release
         return self._compared(release, comparison, weight_each, last)
@@ -539,14 +540,15 @@ class SharedBiases:
         shown = self._concurrences.shown(part)
         # Of the errors of the effects that a release is about, residuals show `shown @ errors`. Put
         # effects with the errors `shown @ errors` in their place: residuals show these in full.
-        errors = self.effects.means - np.stack([released.about for released in joined])
+        off = self.effects.means - np.stack([released.about for released in joined])
         releases = [
             replace(released, about=self.effects.means - nearer)
-            for released, nearer in zip(joined, errors @ shown.T, strict=True)
+            for released, nearer in zip(joined, off @ shown.T, strict=True)
         ]
-        products = errors @ errors.T + float(self.effects.variances.sum())
+        products = off @ off.T + float(self.effects.variances.sum())
         variances = part**2 * self._concurrences.variances
-        return _Comparison(releases, shown, part, np.multiply.outer(variances, products))
+        errors = np.multiply.outer(variances, products)
+        return _Comparison(releases, shown, part, variances, errors)
 
     def _compared(
         self, release: EffectRelease, comparison: _Comparison, weight_each: float, last: bool
@@ -637,11 +639,16 @@ class SharedBiases:
 
     def _at_fixed_point(
         self, release: EffectRelease, linear: Sequence[EffectRelease],
-        biases: Sequence["SharedBiases"], weight_each: float,
+        biases: Sequence["SharedBiases"], weight_each: float, comparison: _Comparison | None,
     ) -> EffectRelease:  # fmt: skip
         """Average `release` of `linear` ones, its effects extrapolated to the fixed point."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
-        line = self._line = self._line_of(release, linear, counts, biases, weight_each)
+        line = self._line_of(release, linear, counts, biases, weight_each)
+        if line is not None and comparison is not None:
+            # Releases show errors along the line in full, but for noise in concurrences.
+            by_noise = (comparison.variances @ line.coefficients**2) * np.sum(line.direction**2)
+            line = line._replace(own_slope=float(by_noise))
+        self._line = line
         if line is None:
             return release
         # Positions are in units of half the range.
@@ -845,10 +852,19 @@ def order_of(ask: Session) -> int:
     return 1 if ask.is_pure and not ask.is_exact else 2
 
 
+def shortest_first(biases: Sequence[SharedBiases]) -> list[int]:
+    """Places of `biases` by the number of rows of their mode, in which they are fitted.
+
+    What effects of two modes have in common, as a trend of months and of titles that are there in
+    few months, is of those that are fitted first: a trend of few rows is likelier than one of many.
+    """
+    return sorted(range(len(biases)), key=lambda place: len(biases[place].shares))
+
+
 def fit_all(biases: Sequence[SharedBiases]) -> None:
     """Fit the effects of one mode after the other, each given those of the others."""
-    for bias in biases:
-        bias.fit(biases)
+    for place in shortest_first(biases):
+        biases[place].fit(biases)
 
 
 def fit_by_corrected_deviation(
