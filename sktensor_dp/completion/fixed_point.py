@@ -14,12 +14,14 @@ from sktensor_dp.tensor.arrays import Floats
 # Least variance of a position, relative to its mean square: far above rounding errors.
 LEAST_RELATIVE_VARIANCE = 1e-12
 # Least prior variance of a slope: above rounding errors.
-LEAST_OF_SLOPE = 1e-9
+LEAST_OF_SLOPE = 1e-6
 # To avoid divisions by 0.
 TINY = 1e-100
 # Binary logarithm of the number of draws, and the least part of them that has to be possible: means
 # of 64 independent draws would err by an eighth of a deviation.
 LOG2_DRAWS, LEAST_POSSIBLE = 9, 1 / 8
+# Prior variances of slopes, over the largest, which are averaged over.
+SLOPE_SCALES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
 # Number of prior variances of a fixed point, which are averaged over.
 N_SCALES = 13
 
@@ -135,7 +137,7 @@ def fixed_point(
     shown = np.concatenate([line.shown for line in lines])
     noise = np.concatenate([line.noise for line in lines])
     noise += LEAST_RELATIVE_VARIANCE * np.mean(shown**2) + TINY
-    c, J = _possible_draws(design, shown, noise, [line.own_slope for line in lines])
+    c, J, evidence = _possible_draws(design, shown, noise, [line.own_slope for line in lines])
     gaps = np.eye(n) - J
     inverses = np.linalg.inv(gaps)
     points = (inverses @ c[..., None])[..., 0]
@@ -144,7 +146,7 @@ def fixed_point(
     # small effects would pass for large ones with slopes near 1.
     scales = np.geomspace(least, largest, N_SCALES)
     squares = np.sum(points**2, axis=1)[:, None] / scales + n * np.log(scales)
-    logs = logsumexp(-squares / 2, axis=1) - np.linalg.slogdet(gaps)[1]
+    logs = evidence + logsumexp(-squares / 2, axis=1) - np.linalg.slogdet(gaps)[1]
     weights = np.exp(logs - logs.max())
     mean = np.average(points, axis=0, weights=weights)
     variance = np.average((points - mean) ** 2, axis=0, weights=weights)
@@ -156,8 +158,8 @@ def fixed_point(
 
 def _possible_draws(
     design: Floats, shown: Floats, noise: Floats, own_slopes: Sequence[float]
-) -> tuple[Floats, Floats]:
-    """Posterior draws of c (m, n) and J (m, n, n), of which only those with possible J are kept.
+) -> tuple[Floats, Floats, Floats]:
+    """Posterior draws of c (m, n) and J (m, n, n), where J is possible, and log weights (m,).
 
     Eigenvalues of a possible J are between -1 and 1. `design` has n columns for c, then those for
     the upper triangle of J, whose diagonal has at most the prior variances `own_slopes`.
@@ -165,26 +167,40 @@ def _possible_draws(
     n = len(own_slopes)
     first, second = np.triu_indices(n)
     products, right = (design.T / noise) @ design, (design.T / noise) @ shown
-    # Prior precisions: of c next to none, as the caller has a prior of the fixed point. Slopes of
-    # the variance 1 / 4n give J eigenvalues up to about 1 (Wigner 1958).
-    variances = np.full((n, n), 1 / (4 * n))
-    np.fill_diagonal(variances, np.clip(own_slopes, LEAST_OF_SLOPE, 1 / (4 * n)))
-    prior = np.diag(np.append(np.full(n, 1e-6), 1 / variances[first, second]))
+    # Slopes of the variance 1 / 4n give J eigenvalues up to about 1 (Wigner 1958). As by chance
+    # there are none, average over smaller variances, too, by their evidence.
+    largest = np.where(first == second, np.minimum(own_slopes, 1 / (4 * n))[first], 1 / (4 * n))
     # Scale variances by the residuals of the regression; then double them until enough draws are
     # possible.
+    prior = _prior_precisions(n, largest)
     solution = np.linalg.solve(products + prior, right)
     n_free = max(len(shown) - len(solution), 1)
-    factor = max(float(np.sum((shown - design @ solution) ** 2 / noise)) / n_free, 1.0)
-    standard_normal, possible = _normal_points(len(solution)), np.zeros(1, dtype=bool)
-    while possible.mean() < LEAST_POSSIBLE:
-        precisions, axes = np.linalg.eigh(products / factor + prior)
-        means = (axes.T @ right) / factor / precisions
-        drawn = (means + standard_normal * precisions**-0.5) @ axes.T
-        J = np.zeros((len(drawn), n, n))
-        J[:, first, second] = J[:, second, first] = drawn[:, n:]
-        possible = np.abs(np.linalg.eigvalsh(J)).max(axis=1) < 1
-        factor *= 2
-    return drawn[possible, :n], J[possible]
+    squares = (shown - design @ solution) ** 2 / noise
+    least = max(float(np.sum(squares)) / n_free, 1.0)
+    standard_normal, found = _normal_points(len(solution)), list[tuple[Floats, Floats, Floats]]()
+    for scale in SLOPE_SCALES:
+        prior, factor = _prior_precisions(n, scale * largest), least
+        while True:
+            precisions, axes = np.linalg.eigh(products / factor + prior)
+            means = (axes.T @ right) / factor / precisions
+            drawn = (means + standard_normal * precisions**-0.5) @ axes.T
+            J = np.zeros((len(drawn), n, n))
+            J[:, first, second] = J[:, second, first] = drawn[:, n:]
+            possible = np.abs(np.linalg.eigvalsh(J)).max(axis=1) < 1
+            if possible.mean() >= LEAST_POSSIBLE:
+                break
+            factor *= 2
+        log = np.sum(np.log(prior.diagonal())) - np.sum(np.log(precisions)) + means**2 @ precisions
+        log -= len(shown) * math.log(factor) + np.sum(shown**2 / noise) / factor
+        found.append((drawn[possible, :n], J[possible], np.full(possible.sum(), log / 2)))
+    c, J, logs = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return c, J, logs
+
+
+def _prior_precisions(n: int, variances: Floats) -> Floats:
+    """Prior precisions of n constants and slopes of these `variances`, a diagonal matrix."""
+    # Of constants next to none, as the caller has a prior of the fixed point.
+    return np.diag(np.append(np.full(n, 1e-6), 1 / np.maximum(variances, LEAST_OF_SLOPE)))
 
 
 @cache

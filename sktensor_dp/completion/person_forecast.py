@@ -374,11 +374,11 @@ def _errors_of_rounds(
 def _budgets_of_rounds(plan: PersonPlan, place: int, *, are_released: bool) -> list[float]:
     """Budget mu of each round of biases of the shared mode at `place`.
 
-    Concurrences that were planned in doubt pay for one round more if not `are_released`.
+    Concurrences that were planned pay for one round more if not `are_released`.
     """
     rounds = plan.n_rounds
     mus = [plan.costs_of_biases()[place].mu / math.sqrt(rounds)] * rounds
-    if plan.in_doubt[place] and not are_released:
+    if plan.with_concurrences[place] and not are_released:
         mus.append(plan.releases.cost_of(RowConcurrences.name).mu)
     return mus
 

@@ -232,8 +232,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     notes = on_kept([bias.mode for bias in biases if bias.is_kept_to], len(biases))
     alone = {bias.mode: bias.share_alone for bias in biases if bias.share_alone > 0}
     hidden = [
-        bias.mode for bias, in_doubt in zip(biases, plan.in_doubt, strict=True)
-        if not (bias.is_known or bias.mode in alone or in_doubt)
+        bias.mode for bias, planned, in_doubt
+        in zip(biases, plan.with_concurrences, plan.in_doubt, strict=True)
+        if planned and not (bias.is_known or bias.mode in alone or in_doubt)
     ]  # fmt: skip
     notes += on_noise(hidden, len(biases)) + on_alone(alone, len(biases))
     return FitResult(state, _doubts(of_values, values.measured_part), notes), n_entries

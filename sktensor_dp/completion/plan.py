@@ -144,8 +144,8 @@ ASSUMED = Assumed()
 
 # Largest number of rows of a mode whose concurrences are released: fits solve for all at once.
 MOST_CONCURRENT = 1024
-# Largest eigenvalue of noise in concurrences over their mean weight: well below 1 it cannot pass for
-# a chain, whose eigenvalue is near 1.
+# Largest eigenvalue of noise in concurrences, over the mean weight of a row: well below 1 it cannot
+# pass for a chain, whose eigenvalue is near 1.
 LARGEST_NOISE = 0.82
 # Units that have entries in a smaller part of the rows, on average, may keep to few. Any two with
 # more than half of the rows have some in common.
@@ -401,8 +401,8 @@ class PersonPlan:
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned uses that one release of each mode takes
     with_concurrences: tuple[bool, ...]  # of each shared mode: whether they are planned
-    # Of each shared mode: whether planned ones are released only if the first sums say that they
-    # would tell how units compare rows.
+    # Of each shared mode: whether planned ones stand out of noise only if units have more than two
+    # rows, as the first sums say.
     in_doubt: tuple[bool, ...]
     perturbation: ClassVar[str] = "sufficient_statistics"
 
@@ -437,11 +437,13 @@ class PersonPlan:
         Units with several rows have entries in `rows_each` rows each, and together this `weight`.
         Where their own budget does not show chains, sweeps pay.
         """
-        if self.with_concurrences[place] and not self.in_doubt[place]:
-            # Where few units have several rows, noise would make biases err by far more.
-            if stand_out(weight, n_rows, self.noise_of_concurrences(), LARGEST_NOISE):
-                return ConcurrencePayment(by_own=True)
-        if not self.with_concurrences[place] or rows_each >= MOST_COMPARED * n_rows:
+        if not self.with_concurrences[place]:
+            return ConcurrencePayment(by_own=False)
+        # Where few units have several rows, noise would make biases err by far more.
+        is_seen = stand_out(weight, n_rows, self.noise_of_concurrences(), LARGEST_NOISE)
+        if is_seen and not self.in_doubt[place]:
+            return ConcurrencePayment(by_own=True)
+        if rows_each >= MOST_COMPARED * n_rows:
             return ConcurrencePayment(by_own=False)
         for n_sweeps in sorted({0, self.sweeps_for_concurrences}):
             noise = self.noise_of_concurrences(n_sweeps)
@@ -465,6 +467,8 @@ class PersonPlan:
     def round_by_concurrences(self, place: int) -> float:
         """Budget (mu squared) of concurrences of a shared mode over that of one of its rounds."""
         each = self.releases.cost_of(SharedRowSums.name).mu ** 2 * self.uses_by_mode[place]
+        if math.isinf(each):  # without noise biases are known
+            return 0.0
         return self.releases.cost_of(RowConcurrences.name).mu ** 2 / each
 
     def sweeps_for_biases(self) -> list[int]:

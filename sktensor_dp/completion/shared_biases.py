@@ -340,8 +340,10 @@ class SharedBiases:
 
     @property
     def is_known(self) -> bool:
-        """True unless noise hides how units compare rows, by released concurrences."""
-        return self._concurrences is None or self._concurrences.is_known
+        """True unless noise hides how units compare rows, by released sums."""
+        if self._concurrences is None:
+            return self._tells_differences
+        return self._concurrences.is_known
 
     def weight_and_rows_each(self, doubt: float = 0.0) -> tuple[float, float]:
         """Weight of units with several rows, in all rows, and number of rows of such a unit.
