@@ -181,17 +181,23 @@ def _possible_draws(
     for scale in SLOPE_SCALES:
         prior, factor = _prior_precisions(n, scale * largest), least
         while True:
-            precisions, axes = np.linalg.eigh(products / factor + prior)
-            means = (axes.T @ right) / factor / precisions
-            drawn = (means + standard_normal * precisions**-0.5) @ axes.T
+            # By a Cholesky factor: eigenvectors of nearly equal precisions turn by rounding errors.
+            precisions = products / factor + prior
+            roots = np.sqrt(precisions.diagonal())
+            triangle = np.linalg.cholesky(precisions / np.multiply.outer(roots, roots))
+            to_draws = np.linalg.inv(triangle) / roots
+            solution = to_draws.T @ (to_draws @ right) / factor
+            drawn = solution + standard_normal @ to_draws
             J = np.zeros((len(drawn), n, n))
             J[:, first, second] = J[:, second, first] = drawn[:, n:]
             possible = np.abs(np.linalg.eigvalsh(J)).max(axis=1) < 1
             if possible.mean() >= LEAST_POSSIBLE:
                 break
             factor *= 2
-        log = np.sum(np.log(prior.diagonal())) - np.sum(np.log(precisions)) + means**2 @ precisions
-        log -= len(shown) * math.log(factor) + np.sum(shown**2 / noise) / factor
+        log = np.sum(np.log(prior.diagonal()))
+        log -= 2 * np.sum(np.log(triangle.diagonal() * roots))
+        log -= len(shown) * math.log(factor) + prior.diagonal() @ solution**2
+        log -= np.sum((shown - design @ solution) ** 2 / noise) / factor
         found.append((drawn[possible, :n], J[possible], np.full(possible.sum(), log / 2)))
     c, J, logs = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return c, J, logs
