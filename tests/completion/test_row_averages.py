@@ -169,6 +169,40 @@ def test_differences_of_wards_are_measured_or_a_warning_says_not(
         assert (abs(found - 1) < 3 * error) == is_known
 
 
+def test_how_few_of_many_persons_compare_rows_is_not_read_out_of_noise(seed):
+    """Of 20,000 persons 300 have values: in their sums noise passes for who compares what."""
+    rng, n = np.random.default_rng(seed), 20_000
+    persons = np.repeat(rng.choice(n, 300, replace=False), 6)
+    X = np.unique(np.column_stack([persons, rng.integers(0, 40, len(persons))]), axis=0)
+    true = rng.permutation(np.linspace(-1, 1, 40))
+    y = 3 + true[X[:, 1]] + 0.5 * rng.standard_normal(n)[X[:, 0]]
+    y = np.clip(y + 0.5 * rng.standard_normal(len(X)), 0, 6)
+    model = PrivateCPCompletion(0, bounds=(0, 6), shape=(n, 40), unit_mode=0, epsilon=4)
+    with unsafe_seeded_noise(seed):
+        biases = model.fit(X, y).biases_[1]
+    # Read out of noise, they are drawn together to less than half.
+    assert np.polyfit(true, biases, 1)[0] > 0.6
+
+
+def test_titles_that_are_on_for_few_months_do_not_take_the_change_of_months(seed):
+    """Each of 40 titles is on for 3 of 12 months, and none is better for being later."""
+    rng, n = np.random.default_rng(seed), 5000
+    persons, months = np.repeat(np.arange(n), 8), rng.integers(0, 12, 8 * n)
+    starts = rng.permutation(np.arange(40) % 10)
+    titles = np.empty_like(months)
+    for month in range(12):
+        is_on = np.flatnonzero((starts <= month) & (month < starts + 3))
+        titles[months == month] = rng.choice(is_on, np.sum(months == month))
+    X = np.unique(np.column_stack([persons, titles, months]), axis=0)
+    change = np.linspace(-0.5, 0.5, 12)
+    y = 5 + (0.3 * rng.standard_normal(40))[X[:, 1]] + change[X[:, 2]]
+    y += 0.7 * rng.standard_normal(n)[X[:, 0]] + 0.8 * rng.standard_normal(len(X))
+    model = PrivateCPCompletion(0, bounds=(0, 10), shape=(n, 40, 12), unit_mode=0, epsilon=4)
+    with unsafe_seeded_noise(seed):
+        found, _ = model.fit(X, np.clip(y, 0, 10)).average_rows([10, 11], less=[0, 1], mode=2)
+    assert found > 0.6 * (change[-2:].mean() - change[:2].mean())
+
+
 def test_rows_are_given_by_name_and_averages_outlast_a_file(tmp_path):
     rng, names = np.random.default_rng(0), [f"{item} {shop}" for item in "abc" for shop in "AB"]
     X = np.argwhere(rng.random((300, 6)) < 0.6)
