@@ -260,7 +260,7 @@ def release_rounds(
                 payment = plan.payment_for_concurrences(
                     place, len(of_mode.shares), weight, rows_each
                 )
-                n_sweeps -= release_concurrences(of_mode, plan, payment)
+                n_sweeps -= release_concurrences_if_paid(of_mode, plan, payment)
                 if not payment.by_own:
                     more[place] = plan.round_by_concurrences(place)
             fit_all(biases)
@@ -274,7 +274,9 @@ def release_rounds(
     return replace(plan, n_sweeps=n_sweeps), [budget or 1.0 for budget in more]
 
 
-def release_concurrences(bias: SharedBiases, plan: PersonPlan, payment: ConcurrencePayment) -> int:
+def release_concurrences_if_paid(
+    bias: SharedBiases, plan: PersonPlan, payment: ConcurrencePayment
+) -> int:
     """Release concurrences of a mode, if anything pays for them; return how many sweeps pay.
 
     If their own budget shows that units keep to few rows, sweeps pay for a second, better release.
